@@ -1,0 +1,38 @@
+# Every target builds .venv when it is missing or older than what it is built from.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: demo test check lint slow bench docs clean
+
+demo: $(READY)
+	$(BIN)/saferank demo
+
+test: $(READY)
+	$(BIN)/pytest -n auto
+
+check: lint test
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+slow: $(READY)
+	$(BIN)/pytest -m slow
+
+# Ratios measured side by side in one run; `make bench TOPIC=reading` runs one topic.
+bench: $(READY)
+	$(BIN)/python -m benchmarks $(TOPIC)
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "saferank needs Python 3.11 or newer; try: make PYTHON=python3.12")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --upgrade pip
+	$(BIN)/pip install --quiet -c constraints.txt -e ".[dev]"
+	touch $@
+
+clean:
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,29 @@
+"""Learn a ranker from a click log, and tell whether it is safe to put in production.
+
+The way of the data: logs -> counts -> gains -> objective -> policy -> certificate -> report.
+Each arrow is one sub-package, loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+_PACKAGES = ("data", "logs")
+_FUNCTIONS: dict[str, str] = {}
+
+__all__ = ["__version__", *_PACKAGES, *_FUNCTIONS]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return importlib.import_module(f"saferank.{name}")
+    if name in _FUNCTIONS:
+        return getattr(importlib.import_module(_FUNCTIONS[name]), name)
+    raise AttributeError(f"module 'saferank' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

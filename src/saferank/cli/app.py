@@ -1,0 +1,48 @@
+"""`saferank`: its commands, each in a module of its own, and how errors reach the user."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+import saferank
+from saferank.cli import data, demo
+from saferank.errors import SaferankError
+
+app = typer.Typer(
+    help="Learn a ranker from a click log, and tell whether it is safe to ship.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command("demo")(demo.demo)
+app.add_typer(data.app, name="data")
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"saferank {saferank.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Learn a ranker from a click log, and tell whether it is safe to ship."""
+
+
+def main() -> None:
+    """Run the command line; bad input ends with one sentence and exit code 2."""
+    try:
+        app()
+    except SaferankError as error:
+        sys.stderr.write(f"saferank: {error}\n")
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.stderr.write("saferank: stopped.\n")
+        sys.exit(130)

@@ -1,0 +1,5 @@
+"""Ranking data: flat features with offsets, from files, tables, known collections or synthesis."""
+
+from saferank.data.ranking import Batch, Collection, RankingData
+
+__all__ = ["Batch", "Collection", "RankingData"]

@@ -1,0 +1,87 @@
+"""Documents of all queries lie in one flat array; `offsets` (queries + 1) cuts it into queries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from saferank.errors import InputError, require
+
+Array = npt.NDArray[Any]
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+def check_offsets(offsets: npt.ArrayLike, documents: int) -> Ints:
+    """Offsets as int64, or `InputError` unless they cut `documents` into queries.
+
+    >>> check_offsets([0, 2, 5], 5)
+    array([0, 2, 5])
+    """
+    cuts = np.ascontiguousarray(offsets)
+    require(cuts.ndim == 1 and cuts.size >= 1, "offsets", "one-dimensional", cuts.shape)
+    require(cuts.dtype.kind in "iu", "offsets", "whole numbers", cuts.dtype.name)
+    cuts = cuts.astype(np.int64, copy=False)
+    require(cuts[0] == 0, "offsets[0]", "0", int(cuts[0]))
+    require(bool(np.all(np.diff(cuts) >= 0)), "offsets", "non-decreasing", "a decrease")
+    require(cuts[-1] == documents, "offsets[-1]", f"the {documents} documents", int(cuts[-1]))
+    return cuts
+
+
+def check_values(name: str, values: npt.ArrayLike, offsets: Ints) -> Floats:
+    """One finite float64 a document, or `InputError` that names the query of the first bad one."""
+    flat = np.ascontiguousarray(values, dtype=np.float64)
+    documents = int(offsets[-1])
+    require(flat.shape == (documents,), name, f"of shape ({documents},)", flat.shape)
+    finite = np.isfinite(flat)
+    if not finite.all():
+        where = int(np.argmin(finite))
+        query = int(np.searchsorted(offsets, where, side="right")) - 1
+        raise InputError(f"`{name}` must be finite; got {flat[where]} in query {query}.")
+    return flat
+
+
+def sizes(offsets: Ints) -> Ints:
+    """Documents of each query."""
+    return np.diff(offsets)
+
+
+def query_of(offsets: Ints) -> Ints:
+    """The query of each document.
+
+    >>> query_of(np.array([0, 2, 2, 3]))
+    array([0, 0, 2])
+    """
+    return np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
+
+
+def spread(values: Array, offsets: Ints) -> Array:
+    """One value a query, repeated for each of its documents."""
+    return np.repeat(values, np.diff(offsets), axis=0)
+
+
+def query_sums(values: Array, offsets: Ints) -> Array:
+    """Sum over the documents of each query; 0 for a query without any.
+
+    >>> query_sums(np.array([1.0, 2.0, 3.0]), np.array([0, 2, 2, 3]))
+    array([3., 0., 3.])
+    """
+    filled = np.diff(offsets) > 0
+    total = np.zeros((offsets.size - 1, *values.shape[1:]), dtype=values.dtype)
+    if filled.any():
+        total[filled] = np.add.reduceat(values, offsets[:-1][filled], axis=0)
+    return total
+
+
+def gather(offsets: Ints, queries: Ints) -> tuple[Ints, Ints]:
+    """Positions of the documents of `queries`, in that order, and the offsets they then have.
+
+    >>> gather(np.array([0, 2, 3, 6]), np.array([2, 0]))
+    (array([3, 4, 5, 0, 1]), array([0, 3, 5]))
+    """
+    length = np.diff(offsets)[queries]
+    cuts = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
+    positions = np.arange(cuts[-1]) + np.repeat(offsets[:-1][queries] - cuts[:-1], length)
+    return positions, cuts
