@@ -1,0 +1,162 @@
+"""Click models: how likely a click is, given relevance and rank."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from saferank.errors import InputError, require
+from saferank.files import read_json, write_json
+from saferank.flat import Floats
+
+_PAPER_ALPHA = (0.35, 0.53, 0.55, 0.54, 0.52)
+_PAPER_BETA = (0.65, 0.26, 0.15, 0.11, 0.08)
+
+
+@dataclass(frozen=True, eq=False)
+class ClickModel:
+    r"""Clicks that depend on a document's relevance and its rank only; none beyond rank K.
+
+    .. math:: P(C = 1 \mid d, k) = \alpha_k P(R = 1 \mid d) + \beta_k
+
+    >>> model = ClickModel(alpha=[0.5, 0.25], beta=[0.5, 0.25])
+    >>> model.probability([0.0, 1.0])
+    array([[0.5 , 0.25],
+           [1.  , 0.5 ]])
+    """
+
+    alpha: Floats
+    beta: Floats
+
+    def __post_init__(self) -> None:
+        alpha, beta = _probabilities("alpha", self.alpha), _probabilities("beta", self.beta)
+        require(beta.shape == alpha.shape, "beta", f"{alpha.size} values, as alpha", beta.size)
+        total = alpha + beta
+        require(bool(np.all(total <= 1 + 1e-12)), "alpha + beta", "at most 1", total.tolist())
+        object.__setattr__(self, "alpha", alpha)
+        object.__setattr__(self, "beta", beta)
+
+    @property
+    def ranks(self) -> int:
+        """K, the number of ranks that can be clicked."""
+        return int(self.alpha.size)
+
+    @property
+    def exposure_weights(self) -> Floats:
+        """alpha + beta: the click probability of a relevant document at each rank."""
+        return self.alpha + self.beta
+
+    @property
+    def patience(self) -> None:
+        """Every rank is looked at: whether one is clicked says nothing of the others."""
+        return None
+
+    def probability(self, relevance: npt.ArrayLike) -> Floats:
+        """P(click) of documents (rows) at ranks (columns)."""
+        relevant = np.asarray(relevance, dtype=np.float64)
+        return np.clip(relevant[..., None] * self.alpha + self.beta, 0.0, 1.0)
+
+    def at(self, ranks: int) -> ClickModel:
+        """The model of the first `ranks` ranks; beyond its own K clicks never happen."""
+        require(ranks >= 1, "ranks", "at least 1", ranks)
+        missing = max(0, ranks - self.ranks)
+        return ClickModel(
+            np.pad(self.alpha, (0, missing))[:ranks], np.pad(self.beta, (0, missing))[:ranks]
+        )
+
+    def record(self) -> dict[str, Any]:
+        """The model for JSON."""
+        return {"alpha": self.alpha.tolist(), "beta": self.beta.tolist()}
+
+    @classmethod
+    def from_record(cls, record: Any) -> ClickModel:
+        """The model of a JSON record, which may say more than the model needs."""
+        if not isinstance(record, dict) or not {"alpha", "beta"} <= record.keys():
+            raise InputError("A click model must be a JSON object with `alpha` and `beta`.")
+        return cls(record["alpha"], record["beta"])
+
+    def save(self, path: str | Path) -> None:
+        """Write the model as JSON (`bias.json`)."""
+        write_json(Path(path), self.record())
+
+    @classmethod
+    def load(cls, path: str | Path) -> ClickModel:
+        """Read a model from a `bias.json`."""
+        return cls.from_record(read_json(Path(path), limit=1 << 20))
+
+    def __repr__(self) -> str:
+        def text(values: Floats) -> str:
+            return "[" + ", ".join(f"{value:.4g}" for value in values) + "]"
+
+        return f"ClickModel(alpha={text(self.alpha)}, beta={text(self.beta)})"
+
+
+def position_bias(k: int = 5, eta: float = 1.0) -> ClickModel:
+    r"""Users who look at rank j with probability :math:`j^{-\eta}` and click what is relevant.
+
+    >>> position_bias(3)
+    ClickModel(alpha=[1, 0.5, 0.3333], beta=[0, 0, 0])
+    """
+    require(k >= 1, "k", "at least 1", k)
+    require(bool(np.isfinite(eta)) and eta >= 0, "eta", "at least 0", eta)
+    return ClickModel(np.arange(1, k + 1, dtype=np.float64) ** -eta, np.zeros(k))
+
+
+def trust_bias(k: int = 5) -> ClickModel:
+    r"""The paper's users, who also click what is not relevant because it stands high.
+
+    Its five ranks as measured by Agarwal et al. (2019); beyond them the curves that these follow,
+    :math:`\alpha_j + \beta_j = j^{-0.32}` and :math:`\beta_j = 0.65\, j^{-1.3}`.
+
+    >>> trust_bias(2)
+    ClickModel(alpha=[0.35, 0.53], beta=[0.65, 0.26])
+    """
+    require(k >= 1, "k", "at least 1", k)
+    rank = np.arange(1, k + 1, dtype=np.float64)
+    beta = 0.65 * rank**-1.3
+    alpha = rank**-0.32 - beta
+    known = min(k, len(_PAPER_ALPHA))
+    alpha[:known], beta[:known] = _PAPER_ALPHA[:known], _PAPER_BETA[:known]
+    return ClickModel(alpha, beta)
+
+
+def blend(model: ClickModel, other: ClickModel, share: float) -> ClickModel:
+    """Between two models: what a learner believes who is wrong by some share.
+
+    >>> blend(ClickModel([1.0], [0.0]), ClickModel([0.5], [0.5]), 0.5)
+    ClickModel(alpha=[0.75], beta=[0.25])
+    """
+    require(0 <= share <= 1, "share", "in [0, 1]", share)
+    require(other.ranks == model.ranks, "other", f"of {model.ranks} ranks", other.ranks)
+    keep = 1 - share
+    return ClickModel(
+        keep * model.alpha + share * other.alpha, keep * model.beta + share * other.beta
+    )
+
+
+def relevance(labels: npt.ArrayLike, highest: float) -> Floats:
+    """P(R = 1) of graded documents: the grade as a share of the collection's highest.
+
+    >>> relevance([0, 1, 4], highest=4)
+    array([0.  , 0.25, 1.  ])
+    """
+    grades = np.asarray(labels, dtype=np.float64)
+    require(bool(np.isfinite(highest)) and highest > 0, "highest", "positive", highest)
+    inside = bool(np.all(grades >= 0)) and bool(np.all(grades <= highest))
+    require(inside, "labels", f"in 0..{highest:g}, the highest grade", "others")
+    return grades / highest
+
+
+def _probabilities(name: str, values: npt.ArrayLike) -> Floats:
+    try:
+        array = np.ascontiguousarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"`{name}` must be numbers; got {values!r}.") from error
+    require(array.ndim == 1 and array.size >= 1, name, "one value a rank", array.shape)
+    inside = bool(np.all((array >= 0) & (array <= 1)))
+    require(inside, name, "in [0, 1]", array.tolist())
+    return array

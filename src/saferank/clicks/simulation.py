@@ -1,0 +1,269 @@
+"""Clicks of simulated users on a collection, as counts: as many sessions as one likes.
+
+The result has exactly the distribution that drawing and counting every session would give, and
+takes the memory of the counts. Each query has random streams of its own, keyed by seed and query
+id: the result depends neither on the number of threads nor on the order of the queries.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from saferank import flat
+from saferank.clicks.binomial import binomial
+from saferank.clicks.cascades import cascade_counts
+from saferank.clicks.models import relevance
+from saferank.clicks.rankings import SPLIT_COST, ranking_counts
+from saferank.clicks.streams import States, stream, streams
+from saferank.clicks.users import Patience, Users
+from saferank.data import RankingData
+from saferank.errors import require
+from saferank.flat import Floats, Ints
+from saferank.kernels import kernel, parallel_kernel, prange
+from saferank.logs import Counts
+from saferank.progress import bar
+from saferank.seeds import derive
+
+MOST_SESSIONS = 10**15
+_BLOCKS = 50
+
+
+@dataclass(frozen=True, eq=False)
+class Policy:
+    """How rankings come about: scores, divided by a temperature, or sorted; the first k shown."""
+
+    scores: Floats
+    offsets: Ints
+    ranks: int
+    deterministic: bool = False
+
+
+def simulate(
+    data: RankingData,
+    scores: npt.ArrayLike,
+    users: Users,
+    sessions: int,
+    seed: int,
+    *,
+    temperature: float = 1.0,
+    deterministic: bool = False,
+    k: int | None = None,
+    weights: npt.ArrayLike | None = None,
+    highest_grade: float | None = None,
+    progress: bool | None = None,
+) -> Counts:
+    """Counts of `sessions` sessions: a query at random, a ranking of the policy, users' clicks.
+
+    Queries are drawn uniformly, or by `weights`. Rankings are Plackett-Luce with the scores divided
+    by `temperature` (or sorted by score if `deterministic`), of which the first `k` are shown (as
+    many as users look at, if not given). P(R) is the label as a share of `highest_grade`; not
+    given, that is the largest label of the data. The same seed shows the same rankings to any
+    users, except to those whose clicks depend on each other.
+
+    >>> from saferank.clicks import position_bias
+    >>> data = RankingData(np.zeros((3, 1)), offsets=[0, 2, 3], labels=[0, 1, 1])
+    >>> counts = simulate(data, [0.0, 1.0, 0.0], position_bias(2), sessions=10**9, seed=0)
+    >>> counts.total, counts.impressions.shape
+    (1000000000, (3, 2))
+    >>> int(counts.clicks[0].sum())
+    0
+    """
+    policy = make_policy(data, scores, users, temperature, deterministic, k)
+    click = click_probabilities(data, users, policy.ranks, highest_grade)
+    numbers = sessions_of_queries(data, sessions, seed, weights)
+    query_ids = data.ids()[0]
+    shown, clicked = np.zeros((2, data.documents, policy.ranks), dtype=np.int64)
+    task = _Task(
+        policy,
+        click,
+        users.patience,
+        numbers,
+        streams(seed, "rankings", query_ids),
+        streams(seed, "clicks", query_ids),
+    )
+    with bar("Simulating sessions", sessions, show=progress) as advance:
+        for first, last in _blocks(numbers):
+            task.run(first, last, shown, clicked)
+            advance(int(numbers[first:last].sum()))
+    return Counts(data.offsets, shown, clicked, numbers)
+
+
+def make_policy(
+    data: RankingData,
+    scores: npt.ArrayLike,
+    users: Users,
+    temperature: float,
+    deterministic: bool,
+    k: int | None,
+) -> Policy:
+    """The policy of checked options."""
+    values = flat.check_values("scores", scores, data.offsets)
+    require(
+        bool(np.isfinite(temperature)) and temperature > 0, "temperature", "positive", temperature
+    )
+    ranks = users.ranks if k is None else k
+    require(1 <= ranks <= users.ranks, "k", f"in 1..{users.ranks}, as users look at", k)
+    return Policy(values / temperature, data.offsets, ranks, deterministic)
+
+
+def click_probabilities(
+    data: RankingData, users: Users, ranks: int, highest_grade: float | None
+) -> Floats:
+    """P(click | looked at) of the data's documents at each rank shown."""
+    labels = data.known_labels
+    highest = float(labels.max(initial=0)) or 1.0 if highest_grade is None else highest_grade
+    click = np.ascontiguousarray(users.probability(relevance(labels, highest))[:, :ranks])
+    shape = (data.documents, ranks)
+    require(click.shape == shape, "users.probability", f"of shape {shape}", click.shape)
+    inside = bool(np.all((click >= 0) & (click <= 1)))
+    require(inside, "users.probability", "in [0, 1]", "others")
+    return click
+
+
+def sessions_of_queries(
+    data: RankingData, sessions: int, seed: int, weights: npt.ArrayLike | None = None
+) -> Ints:
+    """How many sessions fall on each query: a multinomial, whatever the order of the queries.
+
+    A query without documents has none.
+    """
+    whole = isinstance(sessions, int | np.integer) and not isinstance(sessions, bool)
+    require(whole and 0 <= sessions <= MOST_SESSIONS, "sessions", "in 0..10^15", sessions)
+    share = _query_shares(data, weights)
+    order = np.argsort([derive(0, "order", name) for name in data.ids()[0].tolist()])
+    require(sessions == 0 or bool(share.any()), "weights", "positive somewhere", "0 everywhere")
+    numbers = np.zeros(data.queries, dtype=np.int64)
+    numbers[order] = _multinomial(int(sessions), share[order], stream(seed, "queries"))
+    return numbers
+
+
+def _query_shares(data: RankingData, weights: npt.ArrayLike | None) -> Floats:
+    share = np.ones(data.queries) if weights is None else np.array(weights, dtype=np.float64)
+    require(share.shape == (data.queries,), "weights", f"{data.queries} values", share.shape)
+    sane = bool(np.all(np.isfinite(share) & (share >= 0)))
+    require(sane, "weights", "finite and at least 0", "others")
+    share[data.sizes == 0] = 0.0
+    return share
+
+
+@kernel
+def _multinomial(total: int, share: Floats, state: np.uint64) -> Ints:
+    numbers = np.zeros(share.size, dtype=np.int64)
+    rest = np.cumsum(share[::-1])[::-1]
+    left = total
+    for index in range(share.size):
+        if left == 0:
+            break
+        if share[index] > 0.0:
+            numbers[index], state = binomial(left, share[index] / rest[index], state)
+            left -= numbers[index]
+    return numbers
+
+
+def _blocks(numbers: Ints) -> list[tuple[int, int]]:
+    """Runs of queries with about equally many sessions, so that a bar can move between them."""
+    done = np.cumsum(numbers)
+    marks = np.linspace(0, done[-1], _BLOCKS + 1)[1:-1] if done.size else np.zeros(0)
+    cuts = np.unique(np.concatenate([[0], np.searchsorted(done, marks), [numbers.size]]))
+    return list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """What one simulation computes, block by block of queries."""
+
+    policy: Policy
+    click: Floats
+    patience: Patience | None
+    numbers: Ints
+    ranking_streams: States
+    click_streams: States
+
+    def run(self, first: int, last: int, shown: Ints, clicked: Ints) -> None:
+        """Fill in the counts of the queries from `first` to before `last`."""
+        offsets, scores = self.policy.offsets, self.policy.scores
+        sorted_, numbers = self.policy.deterministic, self.numbers
+        queries = np.arange(first, last)
+        if self.patience is None:
+            states = self.ranking_streams
+            _show(queries, scores, offsets, numbers, sorted_, SPLIT_COST, states, shown)
+            _click(queries, offsets, self.click, self.click_streams, shown, clicked)
+        else:
+            on = np.stack([self.patience.after_click, self.patience.after_skip])
+            policy = (scores, offsets, numbers, sorted_)
+            _walk(queries, *policy, self.click, on, self.click_streams, shown, clicked)
+
+
+@parallel_kernel
+def _show(
+    queries: Ints,
+    scores: Floats,
+    offsets: Ints,
+    numbers: Ints,
+    deterministic: bool,
+    split_cost: float,
+    states: States,
+    shown: Ints,
+) -> None:
+    """Impressions of some queries, one query an iteration."""
+    ranks = shown.shape[1]
+    for index in prange(queries.size):
+        query = queries[index]
+        first = offsets[query]
+        order = np.argsort(-scores[first : offsets[query + 1]], kind="mergesort")
+        if deterministic:
+            for rank in range(min(ranks, order.size)):
+                shown[first + order[rank], rank] = numbers[query]
+        elif numbers[query] > 0:
+            ordered = scores[first : offsets[query + 1]][order]
+            counts, _ = ranking_counts(ordered, numbers[query], ranks, split_cost, states[query])
+            for position in range(order.size):
+                shown[first + order[position]] = counts[position]
+
+
+@parallel_kernel
+def _click(
+    queries: Ints, offsets: Ints, click: Floats, states: States, shown: Ints, clicked: Ints
+) -> None:
+    """Clicks of some queries: a binomial of each impression count."""
+    for index in prange(queries.size):
+        query = queries[index]
+        state = states[query]
+        for document in range(offsets[query], offsets[query + 1]):
+            for rank in range(shown.shape[1]):
+                number = shown[document, rank]
+                clicked[document, rank], state = binomial(number, click[document, rank], state)
+
+
+@parallel_kernel
+def _walk(
+    queries: Ints,
+    scores: Floats,
+    offsets: Ints,
+    numbers: Ints,
+    deterministic: bool,
+    click: Floats,
+    going_on: Floats,
+    states: States,
+    shown: Ints,
+    clicked: Ints,
+) -> None:
+    """Impressions and clicks of some queries whose users' clicks depend on each other."""
+    for index in prange(queries.size):
+        query = queries[index]
+        first, last = offsets[query], offsets[query + 1]
+        order = np.argsort(-scores[first:last], kind="mergesort")
+        impressions, clicks = cascade_counts(
+            scores[first:last][order],
+            click[first:last][order],
+            going_on,
+            numbers[query],
+            deterministic,
+            states[query],
+        )
+        for position in range(order.size):
+            shown[first + order[position]] = impressions[position]
+            clicked[first + order[position]] = clicks[position]
