@@ -1,6 +1,7 @@
 """Click models, simulated users, and fitting click models to counts."""
 
 from saferank.clicks.models import ClickModel, blend, position_bias, relevance, trust_bias
+from saferank.clicks.rows import simulate_rows
 from saferank.clicks.simulation import simulate
 from saferank.clicks.users import (
     USERS,
@@ -33,5 +34,6 @@ __all__ = [
     "position_bias",
     "relevance",
     "simulate",
+    "simulate_rows",
     "trust_bias",
 ]

@@ -17,7 +17,7 @@ from saferank.clicks.binomial import binomial
 from saferank.clicks.cascades import cascade_counts
 from saferank.clicks.models import relevance
 from saferank.clicks.rankings import SPLIT_COST, ranking_counts
-from saferank.clicks.streams import States, stream, streams
+from saferank.clicks.streams import States, canonical_order, stream, streams
 from saferank.clicks.users import Patience, Users
 from saferank.data import RankingData
 from saferank.errors import require
@@ -25,7 +25,6 @@ from saferank.flat import Floats, Ints
 from saferank.kernels import kernel, parallel_kernel, prange
 from saferank.logs import Counts
 from saferank.progress import bar
-from saferank.seeds import derive
 
 MOST_SESSIONS = 10**15
 _BLOCKS = 50
@@ -130,17 +129,23 @@ def sessions_of_queries(
 
     A query without documents has none.
     """
-    whole = isinstance(sessions, int | np.integer) and not isinstance(sessions, bool)
-    require(whole and 0 <= sessions <= MOST_SESSIONS, "sessions", "in 0..10^15", sessions)
-    share = _query_shares(data, weights)
-    order = np.argsort([derive(0, "order", name) for name in data.ids()[0].tolist()])
+    check_sessions(sessions)
+    share = query_shares(data, weights)
     require(sessions == 0 or bool(share.any()), "weights", "positive somewhere", "0 everywhere")
+    order = canonical_order(data.ids()[0])
     numbers = np.zeros(data.queries, dtype=np.int64)
     numbers[order] = _multinomial(int(sessions), share[order], stream(seed, "queries"))
     return numbers
 
 
-def _query_shares(data: RankingData, weights: npt.ArrayLike | None) -> Floats:
+def check_sessions(sessions: int) -> None:
+    """`InputError` unless that many sessions can be simulated."""
+    whole = isinstance(sessions, int | np.integer) and not isinstance(sessions, bool)
+    require(whole and 0 <= sessions <= MOST_SESSIONS, "sessions", "in 0..10^15", sessions)
+
+
+def query_shares(data: RankingData, weights: npt.ArrayLike | None) -> Floats:
+    """The weight of each query in the draw of sessions; 0 without documents."""
     share = np.ones(data.queries) if weights is None else np.array(weights, dtype=np.float64)
     require(share.shape == (data.queries,), "weights", f"{data.queries} values", share.shape)
     sane = bool(np.all(np.isfinite(share) & (share >= 0)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from saferank.flat import Array
+from saferank.flat import Array, Ints
 from saferank.kernels import kernel
 from saferank.seeds import derive
 
@@ -28,6 +28,19 @@ def stream(seed: int, *words: object) -> np.uint64:
 def streams(seed: int, word: str, ids: Array) -> States:
     """One stream an id, whatever the order of the ids."""
     return np.array([derive(seed, word, name) for name in ids.tolist()], dtype=np.uint64)
+
+
+def canonical_order(ids: Array) -> Ints:
+    """An order of ids that does not depend on the order in which they come."""
+    return np.argsort(
+        np.array([derive(0, "order", name) for name in ids.tolist()], dtype=np.uint64)
+    )
+
+
+@kernel
+def numbered(start: np.uint64, number: int) -> np.uint64:
+    """The start of one of many streams, each of a million numbers that no other one has."""
+    return start + (np.uint64(number) << np.uint64(20)) * _STEP
 
 
 @kernel
