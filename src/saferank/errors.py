@@ -6,9 +6,18 @@ from __future__ import annotations
 class SaferankError(Exception):
     """Anything that saferank raises on purpose."""
 
+    exit_code = 2
+    """What the command line ends with."""
+
 
 class InputError(SaferankError, ValueError):
     """The caller's data or options break a rule; the message is one sentence that says which."""
+
+
+class EngineError(SaferankError, RuntimeError):
+    """The machine or an engine failed, not the input: a full disk, no Java, a lost connection."""
+
+    exit_code = 1
 
 
 class MissingExtraError(SaferankError, ImportError):

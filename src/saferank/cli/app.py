@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import saferank
-from saferank.cli import data, demo
+from saferank.cli import count, data, demo
 from saferank.errors import SaferankError
 
 app = typer.Typer(
@@ -18,6 +18,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("demo")(demo.demo)
+app.command("count")(count.count)
 app.add_typer(data.app, name="data")
 
 
@@ -42,7 +43,7 @@ def main() -> None:
         app()
     except SaferankError as error:
         sys.stderr.write(f"saferank: {error}\n")
-        sys.exit(2)
+        sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.stderr.write("saferank: stopped.\n")
         sys.exit(130)

@@ -1,0 +1,54 @@
+"""`saferank count`: a click log to counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from saferank.cli import log_options as options
+from saferank.cli.output import Json, print_json
+
+
+def count(
+    log: options.Log,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="The Parquet file to write.", show_default=False)
+    ],
+    column: options.Column = None,
+    where: options.Where = None,
+    top: options.Top = None,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Leave bad rows out and tell of them.")
+    ] = False,
+    ignore_sessions: options.IgnoreSessions = False,
+    engine: options.Engine = "duckdb",
+    memory: options.Memory = None,
+    spill: options.Spill = None,
+    json: Json = False,
+) -> None:
+    """Count impressions and clicks of each query, document and rank of a click log.
+
+    The log has one row a shown document (query_id, doc_id, rank from 1, click, and maybe
+    session_id), or is already summed (impressions, clicks instead of click).
+    """
+    from saferank import logs
+
+    table = logs.count(
+        log,
+        output=output,
+        engine=options.engine_of(engine, memory, spill),
+        columns=options.columns_of(column),
+        where=where or (),
+        top=top,
+        skip_bad=skip_bad,
+        use_sessions=not ignore_sessions,
+    )
+    assert table.report is not None
+    if json:
+        print_json({"output": str(output), **table.report.record()})
+        return
+    for sentence in table.report.sentences():
+        typer.echo(sentence)
+    typer.echo(f"Written to {output}.")

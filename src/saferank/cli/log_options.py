@@ -1,0 +1,74 @@
+"""Options that commands on click logs share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from saferank.errors import InputError
+
+if TYPE_CHECKING:
+    from saferank.logs import EngineChoice
+
+Log = Annotated[
+    list[str],
+    typer.Argument(
+        help="Parquet, CSV or JSON-lines files, folders or globs, or a table of the engine.",
+        show_default=False,
+    ),
+]
+Column = Annotated[
+    list[str] | None,
+    typer.Option("--column", metavar="NAME=YOURS", help="Your name of a column: rank=position."),
+]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--where", metavar="CONDITION", help="Rows to keep: device=mobile, day>=2026-01-31."
+    ),
+]
+Top = Annotated[
+    int | None, typer.Option("--top", metavar="K", help="Leave out ranks beyond K.", min=1)
+]
+IgnoreSessions = Annotated[
+    bool,
+    typer.Option(
+        "--ignore-sessions",
+        help="Leave `session_id` alone: no search for repeated rows; cheaper.",
+    ),
+]
+Engine = Annotated[
+    str, typer.Option("--engine", help="duckdb, spark, or a URL that Ibis connects to.")
+]
+Memory = Annotated[
+    str | None,
+    typer.Option("--memory", metavar="SIZE", help="Memory limit, such as 4GB. [default: 60 %]"),
+]
+Spill = Annotated[
+    Path | None,
+    typer.Option("--spill", help="Folder for what does not fit. [default: beside the output]"),
+]
+
+
+def columns_of(pairs: list[str] | None) -> dict[str, str]:
+    """`--column` options as a mapping.
+
+    >>> columns_of(["rank=position"])
+    {'rank': 'position'}
+    """
+    mapping = {}
+    for pair in pairs or []:
+        name, sign, yours = pair.partition("=")
+        if not (name and sign and yours):
+            raise InputError(f"`--column` must be NAME=YOURS, such as rank=position; got {pair!r}.")
+        mapping[name.strip()] = yours.strip()
+    return mapping
+
+
+def engine_of(name: str, memory: str | None, spill: Path | None) -> EngineChoice:
+    """`--engine`, `--memory` and `--spill` as one choice."""
+    from saferank.logs import EngineChoice
+
+    return EngineChoice(name, memory, spill)

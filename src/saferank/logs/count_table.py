@@ -1,0 +1,154 @@
+"""Counts as a table by ids, and what was told when they were made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from saferank.errors import InputError, require
+
+COLUMNS = ("query_id", "doc_id", "rank", "impressions", "clicks")
+
+
+@dataclass(frozen=True)
+class BrokenRule:
+    """A rule that rows of a log break, how many rows do, and one of them."""
+
+    rule: str
+    rows: int
+    example: str
+
+    def __str__(self) -> str:
+        return f"{self.rule} ({self.rows:,} rows, for example {self.example})"
+
+
+@dataclass(frozen=True)
+class CountReport:
+    """What counting a log found."""
+
+    rows: int
+    """Rows of the log that met the conditions."""
+    impressions: int
+    clicks: int
+    groups: int
+    """Different (query, document, rank): rows of the counts."""
+    queries: int
+    ranks: int
+    """The largest rank that is kept."""
+    sessions: int | None = None
+    """Sessions by `session_id`; none where the log has none."""
+    duplicates: int = 0
+    """Rows that repeat session, query, document and rank: counted once."""
+    beyond: int = 0
+    """Rows at ranks below the cut, left out."""
+    bad: tuple[BrokenRule, ...] = ()
+    """Rules that rows break; those rows are left out."""
+
+    @property
+    def bad_rows(self) -> int:
+        """Rows that break a rule."""
+        return sum(broken.rows for broken in self.bad)
+
+    def record(self) -> dict[str, Any]:
+        """The report for JSON."""
+        return asdict(self)
+
+    def sentences(self) -> list[str]:
+        """What a user should know, one sentence each."""
+        told = [
+            f"{self.rows:,} rows became {self.groups:,} counts of {self.queries:,} queries at "
+            f"ranks 1 to {self.ranks}: {self.impressions:,} impressions, {self.clicks:,} clicks."
+        ]
+        if self.sessions is not None:
+            told.append(f"Sessions by `session_id`: {self.sessions:,}.")
+        if self.duplicates:
+            told.append(f"{self.duplicates:,} rows repeat another of their session: counted once.")
+        if self.beyond:
+            told.append(f"{self.beyond:,} rows lie beyond the cut and are left out.")
+        told += [f"Left out: {broken}." for broken in self.bad]
+        return told
+
+
+@dataclass(frozen=True, eq=False)
+class CountTable:
+    """Counts by ids: columns query_id, doc_id, rank, impressions, clicks and maybe sessions.
+
+    `sessions` is the number of sessions of the row's query, the same on each of its rows.
+
+    >>> table = CountTable.of_arrow(pa.table({"query_id": ["a"], "doc_id": [1], "rank": [1],
+    ...                                       "impressions": [3], "clicks": [2]}))
+    >>> table
+    CountTable(1 counts)
+    """
+
+    source: pa.Table | Path
+    report: CountReport | None = None
+
+    @classmethod
+    def open(cls, path: str | Path) -> CountTable:
+        """The counts of a Parquet file, as `saferank count` writes it; only its footer is read."""
+        path = Path(path)
+        require(path.is_file(), "counts", "a Parquet file that exists", str(path))
+        try:
+            schema = pq.read_schema(path)
+        except pa.ArrowException as error:
+            raise InputError(
+                f"`{path}` must be a whole Parquet file; it cannot be read."
+            ) from error
+        _check_columns(schema, str(path))
+        return cls(path)
+
+    @classmethod
+    def of_arrow(cls, table: pa.Table, report: CountReport | None = None) -> CountTable:
+        """Counts that are in memory."""
+        _check_columns(table.schema, "counts")
+        return cls(table, report)
+
+    @property
+    def rows(self) -> int:
+        """Number of (query, document, rank)."""
+        if isinstance(self.source, Path):
+            return int(pq.read_metadata(self.source).num_rows)
+        return int(self.source.num_rows)
+
+    @property
+    def has_sessions(self) -> bool:
+        """Whether sessions of each query are known apart from its impressions."""
+        source = self.source
+        schema = pq.read_schema(source) if isinstance(source, Path) else source.schema
+        return "sessions" in schema.names
+
+    def to_arrow(self, columns: Iterable[str] | None = None) -> pa.Table:
+        """All of the counts in memory."""
+        names = None if columns is None else list(columns)
+        if isinstance(self.source, Path):
+            return pq.read_table(self.source, columns=names)
+        return self.source if names is None else self.source.select(names)
+
+    def expression(self, connection: Any) -> Any:
+        """The counts as a table of an Ibis DuckDB connection, read when it is run."""
+        if isinstance(self.source, Path):
+            return connection.read_parquet(str(self.source))
+        import ibis
+
+        return connection.read_in_memory(self.source, table_name=ibis.util.gen_name("counts"))
+
+    def __repr__(self) -> str:
+        return f"CountTable({self.rows:,} counts)"
+
+
+def _check_columns(schema: pa.Schema, name: str) -> None:
+    lacking = [column for column in COLUMNS if column not in schema.names]
+    if lacking:
+        raise InputError(
+            f"`{name}` must have the columns {', '.join(COLUMNS)}; it lacks {', '.join(lacking)}."
+        )
+    numbers = [c for c in (*COLUMNS[2:], "sessions") if c in schema.names]
+    for column in numbers:
+        kind = schema.field(column).type
+        require(pa.types.is_integer(kind), f"{column} of {name}", "whole numbers", str(kind))

@@ -1,0 +1,199 @@
+"""A click log to counts: find it, check and count it on an engine, write the result whole."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from saferank.errors import InputError
+from saferank.files import whole_file
+from saferank.logs import conditions, examples, sources
+from saferank.logs.count_table import COLUMNS, BrokenRule, CountReport, CountTable
+from saferank.logs.engines import DuckDB, Engine, opened
+from saferank.logs.schema import BEYOND, KEPT, Log, columns_of, read_log
+from saferank.logs.tally import KEYS, sessions, tally
+
+LogName = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+
+@dataclass(frozen=True)
+class EngineChoice:
+    """Which engine counts, how much memory it may take, and where it spills what does not fit."""
+
+    name: str = "duckdb"
+    memory: str | None = None
+    spill: Path | None = None
+
+
+def count(
+    log: LogName,
+    *,
+    output: str | os.PathLike[str] | None = None,
+    engine: str | EngineChoice = "duckdb",
+    columns: Mapping[str, str] | None = None,
+    where: Sequence[str] = (),
+    top: int | None = None,
+    skip_bad: bool = False,
+    use_sessions: bool = True,
+) -> CountTable:
+    """Count impressions and clicks of each (query, document, rank) of a click log.
+
+    log: Parquet, CSV or JSON-lines files, folders, globs, hive partitions, or an engine's table.
+    output: a Parquet file to write; without it the counts stay in memory.
+    engine: "duckdb", "spark", a URL of Ibis, or an `EngineChoice` with memory and spill folder.
+    columns: the log's names where they differ, as {"rank": "position"}.
+    where: conditions such as "device=mobile" or "day>=2026-01-31"; all must hold.
+    top: the last rank to keep; what lies beyond is told.
+    skip_bad: leave bad rows out and tell of them, instead of refusing the log.
+    use_sessions: with a `session_id`, count repeated rows once, refuse two documents at one rank
+    of a session, and count sessions; `False` leaves the column alone and is cheaper.
+    """
+    with counted(
+        log,
+        engine=engine,
+        columns=columns,
+        where=where,
+        top=top,
+        use_sessions=use_sessions,
+        beside=None if output is None else Path(output).parent,
+    ) as result:
+        if result.report.bad and not skip_bad:
+            raise InputError(_refusal(result.report))
+        if result.report.groups == 0:
+            raise InputError(
+                f"the log must have rows to count; {_why_empty(result.report, where)}."
+            )
+        return result.table(None if output is None else Path(output))
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """A log that was counted: its tally in scratch files, and what there is to tell."""
+
+    report: CountReport
+    local: DuckDB
+    tallied: Any
+    by_query: Any | None
+    log: Log
+
+    def expression(self) -> Any:
+        """The counts, sorted, as an Ibis table of the local DuckDB."""
+        import ibis
+
+        kept = self.tallied.filter(self.tallied.fate == KEPT, self.tallied.impressions > 0)
+        counts = kept.select(*COLUMNS).cast({"rank": "int32"})
+        if self.by_query is not None:
+            counts = counts.inner_join(self.by_query, "query_id").select(*COLUMNS, "sessions")
+        return counts.order_by([ibis._[key] for key in KEYS])
+
+    def table(self, output: Path | None) -> CountTable:
+        """The counts in a file that is written whole or not at all, or in memory."""
+        if output is None:
+            return CountTable.of_arrow(self.expression().to_pyarrow(), self.report)
+        with whole_file(output) as temporary:
+            self.local.write(self.expression(), temporary, "writing", compression="zstd")
+        return CountTable(output, self.report)
+
+
+@contextlib.contextmanager
+def counted(
+    log: LogName,
+    *,
+    engine: str | EngineChoice = "duckdb",
+    columns: Mapping[str, str] | None = None,
+    where: Sequence[str] = (),
+    top: int | None = None,
+    use_sessions: bool = True,
+    beside: Path | None = None,
+) -> Iterator[Counted]:
+    """Run the one pass over the log; the result lives as long as the block."""
+    choice = EngineChoice(engine) if isinstance(engine, str) else engine
+    source = sources.find(log)
+    if isinstance(source, sources.Files) and source.local and source.format == "parquet":
+        named = [conditions.parse(text).column for text in where]
+        sources.check_parquet(source, [*columns_of(columns).values(), *named])
+    with (
+        _scratch(choice.spill or beside) as folder,
+        opened(choice.name, memory=choice.memory, spill=folder) as running,
+        _local(running, choice, folder) as local,
+    ):
+        table = conditions.filtered(running.read(source), where)
+        read = read_log(table, columns=columns, sessions=use_sessions, top=top)
+        tallied = local.connection.read_parquet(
+            running.write(tally(read), folder / "tally.parquet", "counting")
+        )
+        by_query = None
+        if read.has_sessions:
+            by_query = local.connection.read_parquet(
+                running.write(sessions(read), folder / "sessions.parquet", "sessions")
+            )
+        yield Counted(_report(tallied, by_query, read), local, tallied, by_query, read)
+
+
+@contextlib.contextmanager
+def _scratch(parent: Path | None) -> Iterator[Path]:
+    """A folder for what an engine spills, gone at the end."""
+    if parent is not None:
+        parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".saferank-", dir=parent) as name:
+        yield Path(name)
+
+
+@contextlib.contextmanager
+def _local(running: Engine, choice: EngineChoice, folder: Path) -> Iterator[DuckDB]:
+    """DuckDB in this process for what is left after the pass: the tally, not the log."""
+    if isinstance(running, DuckDB):
+        yield running
+        return
+    with opened("duckdb", memory=choice.memory, spill=folder) as local:
+        assert isinstance(local, DuckDB)
+        yield local
+
+
+def _report(tallied: Any, by_query: Any | None, log: Log) -> CountReport:
+    fates = tallied.group_by("fate").agg(
+        rows=tallied.rows.sum().cast("decimal(38, 0)").cast("int64"),
+        impressions=tallied.impressions.sum().cast("decimal(38, 0)").cast("int64"),
+        clicks=tallied.clicks.sum().cast("decimal(38, 0)").cast("int64"),
+        groups=tallied.count(where=tallied.impressions > 0),
+        queries=tallied.query_id.nunique(),
+        ranks=tallied["rank"].max(),
+    )
+    by_fate = {row["fate"]: row for row in fates.to_pyarrow().to_pylist()}
+    kept = by_fate.get(KEPT, dict.fromkeys(fates.columns, 0))
+    total = 0 if by_query is None else by_query.sessions.sum().to_pyarrow().as_py()
+    return CountReport(
+        rows=sum(row["rows"] for row in by_fate.values()),
+        impressions=kept["impressions"],
+        clicks=kept["clicks"],
+        groups=kept["groups"],
+        queries=kept["queries"],
+        ranks=kept["ranks"],
+        sessions=None if by_query is None else int(total or 0),
+        duplicates=kept["rows"] - kept["impressions"] if log.has_sessions else 0,
+        beyond=by_fate.get(BEYOND, {"rows": 0})["rows"],
+        bad=tuple(
+            BrokenRule(log.rules[fate - 1], row["rows"], examples.example(log, fate, tallied))
+            for fate, row in sorted(by_fate.items())
+            if fate > KEPT
+        ),
+    )
+
+
+def _refusal(report: CountReport) -> str:
+    broken = "; ".join(str(rule) for rule in report.bad)
+    return (
+        f"{report.bad_rows:,} of {report.rows:,} rows of the log break a rule: {broken}; "
+        f"--skip-bad (skip_bad=True in Python) leaves such rows out."
+    )
+
+
+def _why_empty(report: CountReport, where: Sequence[str]) -> str:
+    if report.rows:
+        return f"none of its {report.rows:,} rows is kept"
+    return f"none meets {' and '.join(where)}" if where else "it has none"

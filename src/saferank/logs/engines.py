@@ -1,0 +1,306 @@
+"""The engines that run the expressions: DuckDB, Spark, and whatever Ibis connects to by URL.
+
+An engine reads a log as an Ibis table and writes the result of an expression to Parquet files,
+without ever holding all of it in this process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+from saferank.errors import EngineError, InputError, MissingExtraError, SaferankError, require
+from saferank.logs.sources import Files, TableName
+from saferank.progress import bar
+
+SHARE_OF_MEMORY = 0.6
+_SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([KMGT]i?B)\s*$", re.IGNORECASE)
+
+
+class Engine(Protocol):
+    """Reads logs as Ibis tables, and writes expressions to Parquet."""
+
+    name: str
+
+    def read(self, source: Files | TableName) -> Any:
+        """The log as an Ibis table."""
+
+    def write(self, expression: Any, path: Path, title: str) -> str:
+        """Run the expression, write it at `path`, and say what to read back."""
+
+    def close(self) -> None:
+        """Give back what the engine holds."""
+
+
+@contextlib.contextmanager
+def opened(name: str, *, memory: str | None = None, spill: Path) -> Iterator[Engine]:
+    """An engine by name: "duckdb", "spark" or a URL of Ibis; its errors become saferank's."""
+    with one_sentence():
+        if name == "duckdb":
+            engine: Engine = DuckDB(memory=memory, spill=spill)
+        elif name == "spark":
+            engine = Spark(memory=memory, spill=spill)
+        else:
+            require("://" in name, "engine", "duckdb, spark or a URL such as postgres://", name)
+            engine = AnyIbis(name)
+        try:
+            yield engine
+        finally:
+            engine.close()
+
+
+class DuckDB:
+    """DuckDB in this process: out of core, within a memory limit, spilling to a folder."""
+
+    name = "duckdb"
+
+    def __init__(self, *, memory: str | None = None, spill: Path) -> None:
+        import ibis
+
+        self.connection = ibis.duckdb.connect(
+            memory_limit=memory_limit(memory),
+            temp_directory=str(spill),
+            preserve_insertion_order=False,
+            autoinstall_known_extensions=False,
+        )
+        for setting in ("enable_progress_bar = true", "enable_progress_bar_print = false"):
+            self.connection.con.execute(f"SET {setting}")
+
+    def read(self, source: Files | TableName) -> Any:
+        """The log as an Ibis table."""
+        if isinstance(source, TableName):
+            raise InputError(
+                f"`log` must name files when the engine is duckdb; nothing is at {source.name!r}."
+            )
+        paths = list(source.paths)
+        hive = source.root is not None
+        if source.format == "parquet":
+            return self.connection.read_parquet(paths, hive_partitioning=hive, union_by_name=True)
+        if source.format == "csv":
+            return self.connection.read_csv(paths, hive_partitioning=hive, union_by_name=True)
+        return self.connection.read_json(paths, hive_partitioning=hive, union_by_name=True)
+
+    def write(self, expression: Any, path: Path, title: str, **options: Any) -> str:
+        """Run the expression into one Parquet file; `options` are of DuckDB's writer."""
+        with self._progress(title):
+            self.connection.to_parquet(expression, str(path), **options)
+        return str(path)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.connection.disconnect()
+
+    @contextlib.contextmanager
+    def _progress(self, title: str) -> Iterator[None]:
+        """A bar that asks DuckDB how far its query is."""
+        done = threading.Event()
+
+        def follow() -> None:
+            with bar(title, 100) as advance:
+                reached = 0.0
+                while not done.wait(0.2):
+                    now = max(reached, float(self.connection.con.query_progress()))
+                    advance(now - reached)
+                    reached = now
+
+        follower = threading.Thread(target=follow, daemon=True)
+        follower.start()
+        try:
+            yield
+        finally:
+            done.set()
+            follower.join()
+
+
+class Spark:
+    """Spark through PySpark: the session that is running, else a local one."""
+
+    name = "spark"
+
+    def __init__(self, *, memory: str | None = None, spill: Path) -> None:
+        try:
+            import pyspark.sql
+        except ImportError as error:
+            raise MissingExtraError("pyspark", "spark") from error
+        import ibis
+
+        running = pyspark.sql.SparkSession.getActiveSession()
+        if running is None and not (shutil.which("java") or os.environ.get("JAVA_HOME")):
+            raise EngineError(
+                "Spark needs Java 17 or newer, and there is no `java` on this machine."
+            )
+        self.session = running or _local_spark(pyspark.sql.SparkSession.builder, memory, spill)
+        self._mine = running is None
+        self.connection = ibis.pyspark.connect(self.session)
+
+    def read(self, source: Files | TableName) -> Any:
+        """The log as an Ibis table."""
+        if isinstance(source, TableName):
+            return self.connection.table(source.name)
+        reader = self.session.read
+        if source.root is not None:
+            reader = reader.option("basePath", str(Path(source.root).absolute()))
+        paths = [str(Path(path).absolute()) if source.local else path for path in source.paths]
+        if source.format == "csv":
+            tabs = "\t" if ".tsv" in Path(paths[0]).name.lower() else ","
+            frame = reader.csv(paths, header=True, inferSchema=True, sep=tabs)
+        else:
+            frame = getattr(reader, source.format)(*_spread(paths, source.format))
+        view = f"saferank_log_{id(frame):x}"
+        frame.createOrReplaceTempView(view)
+        return self.connection.table(view)
+
+    def write(self, expression: Any, path: Path, title: str) -> str:
+        """Spark on this machine writes files itself; a cluster's workers may not see this disk."""
+        del title  # Spark shows its own progress
+        if not str(self.session.sparkContext.master).startswith("local"):
+            return _write_batches(self.connection.to_pyarrow_batches(expression), path)
+        self.connection.to_parquet(expression, str(path))
+        return str(path / "*.parquet")
+
+    def close(self) -> None:
+        """Stop the session if it was started here."""
+        if self._mine:
+            self.session.stop()
+
+
+def _spread(paths: list[str], form: str) -> list[Any]:
+    return list(paths) if form == "parquet" else [paths]
+
+
+def _local_spark(builder: Any, memory: str | None, spill: Path) -> Any:
+    settings = {
+        "spark.app.name": "saferank",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": f"{_megabytes(memory_limit(memory))}m",
+        "spark.driver.maxResultSize": "0",
+        "spark.local.dir": str(spill),
+        "spark.sql.session.timeZone": "UTC",
+    }
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+class AnyIbis:
+    """Any engine that Ibis connects to by URL: BigQuery, Snowflake, Trino, PostgreSQL, ..."""
+
+    def __init__(self, url: str) -> None:
+        import ibis
+
+        self.name = url.split("://", 1)[0]
+        try:
+            self.connection = ibis.connect(url)
+        except ImportError as error:
+            raise InputError(
+                f"`engine` {self.name} needs its driver: pip install 'ibis-framework[{self.name}]'."
+            ) from error
+
+    def read(self, source: Files | TableName) -> Any:
+        """The log as an Ibis table."""
+        if isinstance(source, TableName):
+            *database, table = source.name.split(".")
+            return self.connection.table(table, database=tuple(database) or None)
+        return getattr(self.connection, f"read_{source.format}")(list(source.paths))
+
+    def write(self, expression: Any, path: Path, title: str) -> str:
+        """Run the expression and stream its batches into one Parquet file."""
+        return _write_batches(self.connection.to_pyarrow_batches(expression), path, title)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.connection.disconnect()
+
+
+def _write_batches(batches: Any, path: Path, title: str = "counting") -> str:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetWriter(path, batches.schema) as writer, bar(title, None) as advance:
+        for batch in batches:
+            writer.write_batch(batch)
+            advance(batch.num_rows)
+    return str(path)
+
+
+def memory_limit(asked: str | None) -> str:
+    """What an engine may use: as asked, else a share of this machine's memory.
+
+    >>> memory_limit("4GB")
+    '4000MB'
+    """
+    if asked is None:
+        return f"{int(SHARE_OF_MEMORY * _machine_memory() / 1e6)}MB"
+    match = _SIZE.match(asked)
+    require(match is not None, "memory", "a size such as 4GB or 500MB", asked)
+    assert match is not None
+    unit = match[2].upper()
+    power = "KMGT".index(unit[0]) + 1
+    size = float(match[1]) * (1024**power if "I" in unit else 1000**power)
+    require(size >= 50e6, "memory", "at least 50MB", asked)
+    return f"{int(size / 1e6)}MB"
+
+
+def _megabytes(limit: str) -> int:
+    return int(limit.removesuffix("MB"))
+
+
+def _machine_memory() -> int:
+    """Bytes of memory, or what a container is allowed of it."""
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = Path("/sys/fs/cgroup/memory.max")
+    text = limit.read_text().strip() if limit.is_file() else "max"
+    return min(physical, int(text)) if text.isdigit() else physical
+
+
+@contextlib.contextmanager
+def one_sentence() -> Iterator[None]:
+    """Turn what an engine raises into one sentence: bad input, or a fault of the machine."""
+    try:
+        yield
+    except SaferankError:
+        raise
+    except Exception as error:
+        translated = _translated(error)
+        if translated is None:
+            raise
+        raise translated from error
+
+
+_INPUT_FAULTS = (
+    "ConversionException",
+    "InvalidInputException",
+    "BinderException",
+    "CatalogException",
+    "TableNotFound",
+    "AnalysisException",
+)
+_FULL_DISK = ("no space left", "file too large", "disk full", "max_temp_directory_size")
+
+
+def _translated(error: Exception) -> SaferankError | None:
+    from pyarrow import ArrowException
+
+    kind = type(error)
+    home = kind.__module__.split(".")[0]
+    known = home in {"duckdb", "_duckdb", "pyspark", "py4j", "ibis", "sqlalchemy"}
+    if not known and not isinstance(error, ArrowException | OSError):
+        return None
+    text = " ".join(str(error).strip().split("\n\n")[0].split())[:300].rstrip(".")
+    if any(sign in text.lower() for sign in _FULL_DISK):
+        return EngineError(f"the disk is full: {text}.")
+    if kind.__name__ == "OutOfMemoryException":
+        return EngineError(f"the memory limit is too small for this log; raise --memory ({text}).")
+    if "JAVA_GATEWAY" in text:
+        return EngineError("Spark needs Java 17 or newer, and could not start it.")
+    if kind.__name__ in _INPUT_FAULTS:
+        return InputError(f"the log cannot be read: {text}.")
+    return EngineError(f"the engine failed: {text}.")

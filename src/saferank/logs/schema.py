@@ -1,0 +1,219 @@
+"""The forms of a log, and the rules its rows keep: Ibis expressions that name no engine.
+
+A log has one row a shown document (`click`), or is already summed (`impressions`, `clicks`). Every
+row gets a `fate`: `KEPT`, `BEYOND` (a rank below the cut), or the number of the first rule it
+breaks. Since the fate is one more column to group by, checking costs no pass of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from saferank.errors import InputError, require
+
+KEPT = 0
+BEYOND = -1
+HIGHEST_RANK = 2**31 - 1
+MOST = 2**62
+
+_ALWAYS = ("query_id", "doc_id", "rank")
+_ROWS = ("click",)
+_SUMMED = ("impressions", "clicks")
+NAMES = (*_ALWAYS, *_ROWS, *_SUMMED, "session_id")
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """A log in saferank's names and types; `rules` are the sentences of the fates from 1 on."""
+
+    table: Any
+    """Ibis table: query_id, doc_id, rank, clicked or impressions and clicks, session_id?, fate."""
+    source: Any
+    """The user's rows (their columns under saferank's names) with `fate`, for examples."""
+    rules: tuple[str, ...]
+    summed: bool
+    has_sessions: bool
+
+    @property
+    def conflict(self) -> int:
+        """The fate of rows that share session, query and rank but not the document."""
+        return len(self.rules)
+
+
+def columns_of(columns: Mapping[str, str] | None) -> dict[str, str]:
+    """The user's name of each column of the schema.
+
+    >>> columns_of({"rank": "position"})["rank"]
+    'position'
+    """
+    mapping = dict(columns or {})
+    unknown = sorted(set(mapping) - set(NAMES))
+    require(not unknown, "column", f"one of {', '.join(NAMES)}", ", ".join(unknown))
+    return {name: mapping.get(name, name) for name in NAMES}
+
+
+def read_log(
+    table: Any,
+    *,
+    columns: Mapping[str, str] | None = None,
+    sessions: bool = True,
+    top: int | None = None,
+) -> Log:
+    """A user's Ibis table as a `Log`; `InputError` when columns lack or have unfit types.
+
+    With `sessions=False` a `session_id` is left alone. `top` cuts at that rank.
+    """
+    require(top is None or 1 <= top < HIGHEST_RANK, "top", "at least 1", top)
+    names = columns_of(columns)
+    summed = _is_summed(table.columns, names, dict(columns or {}))
+    has_sessions = sessions and not summed and names["session_id"] in table.columns
+    wanted = (*_ALWAYS, *(_SUMMED if summed else _ROWS), *(("session_id",) * has_sessions))
+    source = table.select(**{name: table[names[name]] for name in wanted})
+    values, checks = _summed_checks(source) if summed else _row_checks(source, has_sessions)
+    if top is not None:
+        values, checks = _cut(values, checks, top)
+    fate = _fate(checks)
+    rules = tuple(sentence for _, code, sentence in checks if code != BEYOND)
+    if has_sessions:
+        rules = (*rules, "a session must show one document at a rank")
+    return Log(
+        table=source.select(**values, fate=fate),
+        source=source.mutate(fate=fate),
+        rules=rules,
+        summed=summed,
+        has_sessions=has_sessions,
+    )
+
+
+def _is_summed(there: tuple[str, ...], names: Mapping[str, str], given: Mapping[str, str]) -> bool:
+    """Which of the two forms a log has; a mapped column decides when both could be."""
+    lacking = {
+        False: [name for name in (*_ALWAYS, *_ROWS) if names[name] not in there],
+        True: [name for name in (*_ALWAYS, *_SUMMED) if names[name] not in there],
+    }
+    wants_sums = any(name in given for name in _SUMMED) and "click" not in given
+    for summed in (True, False) if wants_sums else (False, True):
+        if not lacking[summed]:
+            return summed
+    missing = min(lacking.values(), key=len)
+    absent = ", ".join(f"`{names[name]}`" for name in missing)
+    raise InputError(
+        f"the log must have columns query_id, doc_id, rank and click (or impressions and clicks); "
+        f"it has {', '.join(there)} and lacks {absent}: name yours with --column "
+        f"{missing[0]}=NAME (columns={{'{missing[0]}': 'NAME'}} in Python)."
+    )
+
+
+Check = tuple[Any, int, str]
+"""A condition that a bad row meets, the fate it then has, and the rule as a sentence."""
+
+
+def _row_checks(source: Any, has_sessions: bool) -> tuple[dict[str, Any], list[Check]]:
+    rank, bad_rank = _whole(source.rank, "rank", 1, HIGHEST_RANK)
+    click = source.click
+    _expect(
+        click.type().is_boolean() or click.type().is_numeric(), "click", "0/1 or boolean", click
+    )
+    values = {
+        "query_id": _identity(source.query_id, "query_id"),
+        "doc_id": _identity(source.doc_id, "doc_id"),
+        "rank": rank,
+        "clicked": click if click.type().is_boolean() else click == 1,
+    }
+    broken = [*_missing(source, "query_id", "doc_id"), (bad_rank, _RANK)]
+    if has_sessions:
+        values["session_id"] = _identity(source.session_id, "session_id")
+        broken += _missing(source, "session_id")
+    broken += _missing(source, "click")
+    if not click.type().is_boolean():
+        broken.append((click.notin([0, 1]), "`click` must be 0 or 1"))
+    return values, _numbered(broken)
+
+
+def _summed_checks(source: Any) -> tuple[dict[str, Any], list[Check]]:
+    rank, bad_rank = _whole(source.rank, "rank", 1, HIGHEST_RANK)
+    impressions, bad_impressions = _whole(source.impressions, "impressions", 0, MOST)
+    clicks, bad_clicks = _whole(source.clicks, "clicks", 0, MOST)
+    values = {
+        "query_id": _identity(source.query_id, "query_id"),
+        "doc_id": _identity(source.doc_id, "doc_id"),
+        "rank": rank,
+        "impressions": impressions,
+        "clicks": clicks,
+    }
+    broken = [
+        *_missing(source, "query_id", "doc_id"),
+        (bad_rank, _RANK),
+        (bad_impressions, "`impressions` must be a whole number of at least 0"),
+        (bad_clicks, "`clicks` must be a whole number of at least 0"),
+        (clicks > impressions, "`clicks` must be at most `impressions`"),
+    ]
+    return values, _numbered(broken)
+
+
+_RANK = "`rank` must be a whole number of at least 1"
+
+
+def _missing(source: Any, *names: str) -> list[tuple[Any, str]]:
+    return [(source[name].isnull(), f"`{name}` must not be missing") for name in names]
+
+
+def _numbered(broken: list[tuple[Any, str]]) -> list[Check]:
+    return [(condition, code, rule) for code, (condition, rule) in enumerate(broken, start=1)]
+
+
+def _fate(checks: list[Check]) -> Any:
+    import ibis
+
+    codes = [(condition, ibis.literal(code, "int16")) for condition, code, _ in checks]
+    return ibis.cases(*codes, else_=ibis.literal(KEPT, "int16"))
+
+
+def _cut(
+    values: dict[str, Any], checks: list[Check], top: int
+) -> tuple[dict[str, Any], list[Check]]:
+    """Ranks beyond `top` fall into one group of their query, so that they cost little."""
+    import ibis
+
+    rank, document = values["rank"], values["doc_id"]
+    beyond = rank > top
+    cut = {
+        "rank": beyond.ifelse(ibis.literal(top + 1), rank.cast("int64")),
+        "doc_id": beyond.ifelse(ibis.null(document.type()), document),
+    }
+    return {**values, **cut}, [*checks, (beyond, BEYOND, "")]
+
+
+def _identity(column: Any, name: str) -> Any:
+    """An id: a string, or a whole number."""
+    kind = column.type()
+    if kind.is_uuid():
+        return column.cast("string")
+    if kind.is_decimal() and kind.scale == 0:
+        return column.cast("int64")
+    _expect(kind.is_string() or kind.is_integer(), name, "strings or whole numbers", column)
+    return column
+
+
+def _whole(column: Any, name: str, low: int, high: int) -> tuple[Any, Any]:
+    """A column as whole numbers, and whether a row's value is none in low..high.
+
+    Tables that had a missing value often hold whole numbers as floats or decimals: those that are
+    in range are turned into integers and compared with what they were.
+    """
+    import ibis
+
+    kind = column.type()
+    _expect(kind.is_numeric() and not kind.is_boolean(), name, "whole numbers", column)
+    if kind.is_integer():
+        broken = column.isnull() | (column < low)
+        return column, broken | (column > high) if kind.nbytes == 8 else broken
+    inside = column.between(low, high)
+    whole = inside.ifelse(column, ibis.null(kind)).cast("int64")
+    return whole, column.isnull() | ~inside | (whole != column)
+
+
+def _expect(holds: bool, name: str, rule: str, column: Any) -> None:
+    require(holds, name, rule, str(column.type()))

@@ -1,0 +1,158 @@
+"""What a user names as a log: files, folders, globs, hive partitions, or a table of an engine."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from saferank.errors import InputError
+
+FORMATS: dict[str, tuple[str, ...]] = {
+    "parquet": (".parquet", ".pq"),
+    "csv": (".csv", ".csv.gz", ".tsv", ".tsv.gz"),
+    "json": (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz", ".json", ".json.gz"),
+}
+_ENDINGS = {ending: form for form, endings in FORMATS.items() for ending in endings}
+_REMOTE = re.compile(r"^[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files of one format that are read as one table; `root` is the folder of hive partitions."""
+
+    paths: tuple[str, ...]
+    format: str
+    root: str | None = None
+    local: bool = True
+
+
+@dataclass(frozen=True)
+class TableName:
+    """A table that the engine already knows."""
+
+    name: str
+
+
+def find(log: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Files | TableName:
+    """The files that a log names, or the table when it is no path."""
+    given = [log] if isinstance(log, str | os.PathLike) else list(log)
+    names = [os.fspath(name) for name in given]
+    if not names:
+        raise InputError("`log` must name at least one file or table; got none.")
+    if any(_REMOTE.match(name) for name in names):
+        return Files(tuple(names), _one_format(names), local=False)
+    if len(names) == 1 and not _is_path(names[0]):
+        return TableName(names[0])
+    paths = sorted({path for name in names for path in _expand(name)})
+    return Files(tuple(paths), _one_format(paths), root=_hive_root(paths))
+
+
+def _is_path(name: str) -> bool:
+    looks = os.sep in name or "*" in name or "?" in name or _format(name) is not None
+    return looks or Path(name).exists()
+
+
+def _expand(name: str) -> list[str]:
+    """Files of one argument: itself, those below a folder, or those that a glob matches."""
+    if Path(name).is_file():
+        return [name]
+    found = [name] if Path(name).is_dir() else _matches(name)
+    if not found:
+        raise InputError(f"`log` must name files that exist; nothing matches {name!r}.")
+    files = [file for path in found for file in _below(Path(path))]
+    if not files:
+        endings = ", ".join(sorted(_ENDINGS))
+        raise InputError(f"`log` must hold files ending in {endings}; found none in {name!r}.")
+    return files
+
+
+def _matches(pattern: str) -> list[str]:
+    """Paths of a glob, which may be absolute: `Path.glob` takes relative ones only."""
+    return glob.glob(pattern, recursive=True)  # noqa: PTH207
+
+
+def _below(path: Path) -> list[str]:
+    if path.is_file():
+        return [str(path)]
+    inside = (file for file in path.rglob("*") if not _hidden(file.relative_to(path)))
+    return [str(file) for file in inside if _format(file.name) is not None and file.is_file()]
+
+
+def _hidden(path: Path) -> bool:
+    return any(part.startswith((".", "_")) for part in path.parts)
+
+
+def _format(name: str) -> str | None:
+    lower = name.lower()
+    return next((form for ending, form in _ENDINGS.items() if lower.endswith(ending)), None)
+
+
+def _one_format(paths: Iterable[str]) -> str:
+    formats = {path: _format(path) or "parquet" for path in paths}
+    if len(set(formats.values())) > 1:
+        first, *rest = formats
+        other = next(path for path in rest if formats[path] != formats[first])
+        raise InputError(f"`log` must be files of one format; got {first!r} and {other!r}.")
+    return next(iter(formats.values()))
+
+
+def _hive_root(paths: Sequence[str]) -> str | None:
+    """The folder above the first `name=value` folder of the paths."""
+    parts = Path(paths[0]).parts
+    cut = next((index for index, part in enumerate(parts[:-1]) if "=" in part), None)
+    if cut is None:
+        return None
+    return str(Path(*parts[:cut])) if cut else "."
+
+
+def check_parquet(files: Files, columns: Iterable[str]) -> None:
+    """Refuse damaged Parquet files, and partitions whose columns differ in what is needed.
+
+    Only the files' footers are read, before any engine starts.
+    """
+    wanted = set(columns)
+    first: dict[str, str] = {}
+    for path in files.paths:
+        kinds = {f.name: _kind(f.type) for f in _footer(path) if f.name in wanted}
+        first = first or kinds
+        for name in sorted(wanted):
+            here, there = kinds.get(name), first.get(name)
+            if here != there:
+                raise InputError(
+                    f"`{name}` must be the same in every file of the log; got "
+                    f"{here or 'no such column'} in {path!r} and "
+                    f"{there or 'no such column'} in {files.paths[0]!r}."
+                )
+
+
+def _footer(path: str) -> pa.Schema:
+    try:
+        return pq.read_schema(path)
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(
+            f"`{path}` must be a whole Parquet file; it cannot be read ({_first_line(error)})."
+        ) from error
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else "no reason"
+
+
+def _kind(kind: pa.DataType) -> str:
+    """The type as far as it matters: whole numbers of any width are one kind."""
+    if pa.types.is_dictionary(kind):
+        return _kind(kind.value_type)
+    if pa.types.is_integer(kind):
+        return "whole numbers"
+    if pa.types.is_floating(kind):
+        return "floating-point numbers"
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return "strings"
+    return str(kind)

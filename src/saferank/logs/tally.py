@@ -1,0 +1,95 @@
+"""From a log to counts, as Ibis expressions: one grouped pass that counts and checks at once.
+
+No engine is named here: `engines` runs the expressions, `counting` puts the parts together.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from saferank.logs.schema import KEPT, Log
+
+KEYS = ("query_id", "doc_id", "rank")
+
+
+def tally(log: Log) -> Any:
+    """Rows, impressions and clicks of each (query, document, rank, fate): one pass over the log.
+
+    Where the log has sessions, rows that repeat session, query, document and rank are one
+    impression, clicked if any of them was; `rows` tells how many there were.
+    """
+    if log.summed:
+        return _settled(_tally_summed(log))
+    return _settled(_tally_sessions(log) if log.has_sessions else _tally_rows(log))
+
+
+def _tally_rows(log: Log) -> Any:
+    table = log.table
+    grouped = table.group_by(*KEYS, "fate")
+    return grouped.agg(impressions=table.count(), clicks=table.count(where=table.clicked))
+
+
+def _tally_summed(log: Log) -> Any:
+    table = log.table
+    return table.group_by(*KEYS, "fate").agg(
+        rows=table.count(), impressions=_sum(table.impressions), clicks=_sum(table.clicks)
+    )
+
+
+def _tally_sessions(log: Log) -> Any:
+    """First what each session saw at each rank, then how often.
+
+    The smallest and the largest document id at a rank of a session differ exactly if it shows two
+    documents there: no second grouping and no window is needed to find such rows.
+    """
+    import ibis
+
+    table = log.table
+    seen = table.group_by("session_id", "query_id", "rank", "fate").agg(
+        rows=table.count(),
+        doc_id=table.doc_id.min(),
+        other=table.doc_id.max(),
+        clicked=table.count(where=table.clicked) > 0,
+    )
+    two = (seen.fate == KEPT) & (seen.doc_id != seen.other)
+    fate = two.ifelse(ibis.literal(log.conflict, "int16"), seen.fate)
+    shown = seen.select("query_id", "doc_id", "rank", "rows", "clicked", fate=fate)
+    return shown.group_by(*KEYS, "fate").agg(
+        rows=_sum(shown.rows), impressions=shown.count(), clicks=shown.count(where=shown.clicked)
+    )
+
+
+def sessions(log: Log) -> Any:
+    """Different sessions of each query that saw at least one row that is kept."""
+    kept = log.table.filter(log.table.fate == KEPT)
+    pairs = kept.select("query_id", "session_id").distinct()
+    counted = pairs.group_by("query_id").agg(sessions=pairs.count())
+    return counted.cast({"query_id": _id_type(counted.query_id), "sessions": "int64"})
+
+
+def _sum(column: Any) -> Any:
+    """A sum as a 64-bit integer in every engine: DuckDB's is wider and would become a float."""
+    return column.sum().cast("decimal(38, 0)").cast("int64")
+
+
+def _settled(tallied: Any) -> Any:
+    """The same column types from every engine, and `rows` in every form."""
+    if "rows" not in tallied.columns:
+        tallied = tallied.mutate(rows=tallied.impressions)
+    types = {
+        "query_id": _id_type(tallied.query_id),
+        "doc_id": _id_type(tallied.doc_id),
+        "rank": "int64",
+        "fate": "int16",
+        "rows": "int64",
+        "impressions": "int64",
+        "clicks": "int64",
+    }
+    return tallied.select(*types).cast(types)
+
+
+def _id_type(column: Any) -> str:
+    kind = column.type()
+    if kind.is_string():
+        return "string"
+    return "uint64" if kind.is_unsigned_integer() and kind.nbytes == 8 else "int64"
