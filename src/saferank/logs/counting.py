@@ -132,7 +132,7 @@ def counted(
             by_query = local.connection.read_parquet(
                 running.write(sessions(read), folder / "sessions.parquet", "sessions")
             )
-        yield Counted(_report(tallied, by_query, read), local, tallied, by_query, read)
+        yield Counted(_report(running, tallied, by_query, read), local, tallied, by_query, read)
 
 
 @contextlib.contextmanager
@@ -155,7 +155,7 @@ def _local(running: Engine, choice: EngineChoice, folder: Path) -> Iterator[Duck
         yield local
 
 
-def _report(tallied: Any, by_query: Any | None, log: Log) -> CountReport:
+def _report(running: Engine, tallied: Any, by_query: Any | None, log: Log) -> CountReport:
     fates = tallied.group_by("fate").agg(
         rows=tallied.rows.sum().cast("decimal(38, 0)").cast("int64"),
         impressions=tallied.impressions.sum().cast("decimal(38, 0)").cast("int64"),
@@ -178,7 +178,9 @@ def _report(tallied: Any, by_query: Any | None, log: Log) -> CountReport:
         duplicates=kept["rows"] - kept["impressions"] if log.has_sessions else 0,
         beyond=by_fate.get(BEYOND, {"rows": 0})["rows"],
         bad=tuple(
-            BrokenRule(log.rules[fate - 1], row["rows"], examples.example(log, fate, tallied))
+            BrokenRule(
+                log.rules[fate - 1], row["rows"], examples.example(running, log, fate, tallied)
+            )
             for fate, row in sorted(by_fate.items())
             if fate > KEPT
         ),

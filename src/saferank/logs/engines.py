@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
-from saferank.errors import EngineError, InputError, MissingExtraError, SaferankError, require
+from saferank.errors import EngineError, InputError, MissingExtraError, require
+from saferank.logs.engine_errors import one_sentence
+from saferank.logs.memory import megabytes, memory_limit
 from saferank.logs.sources import Files, TableName
 from saferank.progress import bar
-
-SHARE_OF_MEMORY = 0.6
-_SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([KMGT]i?B)\s*$", re.IGNORECASE)
 
 
 class Engine(Protocol):
@@ -34,6 +32,9 @@ class Engine(Protocol):
     def write(self, expression: Any, path: Path, title: str) -> str:
         """Run the expression, write it at `path`, and say what to read back."""
 
+    def fetch(self, expression: Any) -> Any:
+        """Run an expression with a small result, and bring it here as an Arrow table."""
+
     def close(self) -> None:
         """Give back what the engine holds."""
 
@@ -44,6 +45,8 @@ def opened(name: str, *, memory: str | None = None, spill: Path) -> Iterator[Eng
     with one_sentence():
         if name == "duckdb":
             engine: Engine = DuckDB(memory=memory, spill=spill)
+        elif name.startswith("duckdb://"):
+            engine = DuckDB(memory=memory, spill=spill, database=name.removeprefix("duckdb://"))
         elif name == "spark":
             engine = Spark(memory=memory, spill=spill)
         else:
@@ -56,14 +59,24 @@ def opened(name: str, *, memory: str | None = None, spill: Path) -> Iterator[Eng
 
 
 class DuckDB:
-    """DuckDB in this process: out of core, within a memory limit, spilling to a folder."""
+    """DuckDB in this process: out of core, within a memory limit, spilling to a folder.
+
+    With a `database` its tables are read, never written.
+    """
 
     name = "duckdb"
 
-    def __init__(self, *, memory: str | None = None, spill: Path) -> None:
+    def __init__(
+        self, *, memory: str | None = None, spill: Path, database: str | None = None
+    ) -> None:
         import ibis
 
+        if database is not None:
+            require(Path(database).is_file(), "engine", "a DuckDB file that exists", database)
+        self.database = database
         self.connection = ibis.duckdb.connect(
+            database or ":memory:",
+            read_only=database is not None,
             memory_limit=memory_limit(memory),
             temp_directory=str(spill),
             preserve_insertion_order=False,
@@ -75,9 +88,11 @@ class DuckDB:
     def read(self, source: Files | TableName) -> Any:
         """The log as an Ibis table."""
         if isinstance(source, TableName):
-            raise InputError(
-                f"`log` must name files when the engine is duckdb; nothing is at {source.name!r}."
-            )
+            if self.database is None:
+                raise InputError(
+                    f"`log` must name files when the engine is duckdb; {source.name!r} does not."
+                )
+            return _table(self.connection, source)
         paths = list(source.paths)
         hive = source.root is not None
         if source.format == "parquet":
@@ -91,6 +106,10 @@ class DuckDB:
         with self._progress(title):
             self.connection.to_parquet(expression, str(path), **options)
         return str(path)
+
+    def fetch(self, expression: Any) -> Any:
+        """The result of an expression as an Arrow table."""
+        return self.connection.to_pyarrow(expression)
 
     def close(self) -> None:
         """Close the connection."""
@@ -142,7 +161,7 @@ class Spark:
     def read(self, source: Files | TableName) -> Any:
         """The log as an Ibis table."""
         if isinstance(source, TableName):
-            return self.connection.table(source.name)
+            return _table(self.connection, source)
         reader = self.session.read
         if source.root is not None:
             reader = reader.option("basePath", str(Path(source.root).absolute()))
@@ -157,12 +176,20 @@ class Spark:
         return self.connection.table(view)
 
     def write(self, expression: Any, path: Path, title: str) -> str:
-        """Spark on this machine writes files itself; a cluster's workers may not see this disk."""
-        del title  # Spark shows its own progress
-        if not str(self.session.sparkContext.master).startswith("local"):
-            return _write_batches(self.connection.to_pyarrow_batches(expression), path)
+        """Run the expression into a folder of Parquet files, or through the driver."""
+        if not self.writes_here:
+            return _write_batches(self.fetch(expression).to_reader(), path, title)
         self.connection.to_parquet(expression, str(path))
         return str(path / "*.parquet")
+
+    def fetch(self, expression: Any) -> Any:
+        """The result as an Arrow table; not by Ibis, whose way through pandas rounds large ids."""
+        return self.session.sql(self.connection.compile(expression)).toArrow()
+
+    @property
+    def writes_here(self) -> bool:
+        """Whether Spark runs on this machine; a cluster's workers may not see its disk."""
+        return str(self.session.sparkContext.master).startswith("local")
 
     def close(self) -> None:
         """Stop the session if it was started here."""
@@ -179,7 +206,7 @@ def _local_spark(builder: Any, memory: str | None, spill: Path) -> Any:
         "spark.app.name": "saferank",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.driver.memory": f"{_megabytes(memory_limit(memory))}m",
+        "spark.driver.memory": f"{megabytes(memory_limit(memory))}m",
         "spark.driver.maxResultSize": "0",
         "spark.local.dir": str(spill),
         "spark.sql.session.timeZone": "UTC",
@@ -204,24 +231,34 @@ class AnyIbis:
             raise InputError(
                 f"`engine` {self.name} needs its driver: pip install 'ibis-framework[{self.name}]'."
             ) from error
+        except ValueError as error:
+            raise InputError(f"`engine` must be a URL that Ibis knows; got {url!r}.") from error
 
     def read(self, source: Files | TableName) -> Any:
         """The log as an Ibis table."""
         if isinstance(source, TableName):
-            *database, table = source.name.split(".")
-            return self.connection.table(table, database=tuple(database) or None)
+            return _table(self.connection, source)
         return getattr(self.connection, f"read_{source.format}")(list(source.paths))
 
     def write(self, expression: Any, path: Path, title: str) -> str:
         """Run the expression and stream its batches into one Parquet file."""
         return _write_batches(self.connection.to_pyarrow_batches(expression), path, title)
 
+    def fetch(self, expression: Any) -> Any:
+        """The result of an expression as an Arrow table."""
+        return self.connection.to_pyarrow(expression)
+
     def close(self) -> None:
         """Close the connection."""
         self.connection.disconnect()
 
 
-def _write_batches(batches: Any, path: Path, title: str = "counting") -> str:
+def _table(connection: Any, source: TableName) -> Any:
+    *database, table = source.name.split(".")
+    return connection.table(table, database=tuple(database) or None)
+
+
+def _write_batches(batches: Any, path: Path, title: str) -> str:
     import pyarrow.parquet as pq
 
     with pq.ParquetWriter(path, batches.schema) as writer, bar(title, None) as advance:
@@ -229,78 +266,3 @@ def _write_batches(batches: Any, path: Path, title: str = "counting") -> str:
             writer.write_batch(batch)
             advance(batch.num_rows)
     return str(path)
-
-
-def memory_limit(asked: str | None) -> str:
-    """What an engine may use: as asked, else a share of this machine's memory.
-
-    >>> memory_limit("4GB")
-    '4000MB'
-    """
-    if asked is None:
-        return f"{int(SHARE_OF_MEMORY * _machine_memory() / 1e6)}MB"
-    match = _SIZE.match(asked)
-    require(match is not None, "memory", "a size such as 4GB or 500MB", asked)
-    assert match is not None
-    unit = match[2].upper()
-    power = "KMGT".index(unit[0]) + 1
-    size = float(match[1]) * (1024**power if "I" in unit else 1000**power)
-    require(size >= 50e6, "memory", "at least 50MB", asked)
-    return f"{int(size / 1e6)}MB"
-
-
-def _megabytes(limit: str) -> int:
-    return int(limit.removesuffix("MB"))
-
-
-def _machine_memory() -> int:
-    """Bytes of memory, or what a container is allowed of it."""
-    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    limit = Path("/sys/fs/cgroup/memory.max")
-    text = limit.read_text().strip() if limit.is_file() else "max"
-    return min(physical, int(text)) if text.isdigit() else physical
-
-
-@contextlib.contextmanager
-def one_sentence() -> Iterator[None]:
-    """Turn what an engine raises into one sentence: bad input, or a fault of the machine."""
-    try:
-        yield
-    except SaferankError:
-        raise
-    except Exception as error:
-        translated = _translated(error)
-        if translated is None:
-            raise
-        raise translated from error
-
-
-_INPUT_FAULTS = (
-    "ConversionException",
-    "InvalidInputException",
-    "BinderException",
-    "CatalogException",
-    "TableNotFound",
-    "AnalysisException",
-)
-_FULL_DISK = ("no space left", "file too large", "disk full", "max_temp_directory_size")
-
-
-def _translated(error: Exception) -> SaferankError | None:
-    from pyarrow import ArrowException
-
-    kind = type(error)
-    home = kind.__module__.split(".")[0]
-    known = home in {"duckdb", "_duckdb", "pyspark", "py4j", "ibis", "sqlalchemy"}
-    if not known and not isinstance(error, ArrowException | OSError):
-        return None
-    text = " ".join(str(error).strip().split("\n\n")[0].split())[:300].rstrip(".")
-    if any(sign in text.lower() for sign in _FULL_DISK):
-        return EngineError(f"the disk is full: {text}.")
-    if kind.__name__ == "OutOfMemoryException":
-        return EngineError(f"the memory limit is too small for this log; raise --memory ({text}).")
-    if "JAVA_GATEWAY" in text:
-        return EngineError("Spark needs Java 17 or newer, and could not start it.")
-    if kind.__name__ in _INPUT_FAULTS:
-        return InputError(f"the log cannot be read: {text}.")
-    return EngineError(f"the engine failed: {text}.")

@@ -1,0 +1,91 @@
+SELECT
+  *
+FROM (
+  SELECT
+    `t3`.`query_id`,
+    `t3`.`doc_id`,
+    `t3`.`rank`,
+    `t3`.`fate`,
+    CAST(CAST(SUM(`t3`.`rows`) AS DECIMAL(38, 0)) AS BIGINT) AS `rows`,
+    COUNT(*) AS `impressions`,
+    SUM(CAST(`t3`.`clicked` AS BIGINT)) AS `clicks`
+  FROM (
+    SELECT
+      `t2`.`query_id`,
+      `t2`.`doc_id`,
+      `t2`.`rank`,
+      `t2`.`rows`,
+      `t2`.`clicked`,
+      IF((
+        `t2`.`fate` = 0
+      ) AND (
+        `t2`.`doc_id` <> `t2`.`other`
+      ), 7, `t2`.`fate`) AS `fate`
+    FROM (
+      SELECT
+        `t1`.`session_id`,
+        `t1`.`query_id`,
+        `t1`.`rank`,
+        `t1`.`fate`,
+        COUNT(*) AS `rows`,
+        MIN(`t1`.`doc_id`) AS `doc_id`,
+        MAX(`t1`.`doc_id`) AS `other`,
+        SUM(CAST(`t1`.`clicked` AS BIGINT)) > 0 AS `clicked`
+      FROM (
+        SELECT
+          `t0`.`query_id`,
+          IF(
+            CAST(IF(`t0`.`rank` BETWEEN 1 AND 2147483647, `t0`.`rank`, CAST(NULL AS DOUBLE)) AS BIGINT) > 10,
+            CAST(NULL AS BIGINT),
+            `t0`.`doc_id`
+          ) AS `doc_id`,
+          IF(
+            CAST(IF(`t0`.`rank` BETWEEN 1 AND 2147483647, `t0`.`rank`, CAST(NULL AS DOUBLE)) AS BIGINT) > 10,
+            11,
+            CAST(IF(`t0`.`rank` BETWEEN 1 AND 2147483647, `t0`.`rank`, CAST(NULL AS DOUBLE)) AS BIGINT)
+          ) AS `rank`,
+          `t0`.`click` = 1 AS `clicked`,
+          `t0`.`session_id`,
+          CASE
+            WHEN `t0`.`query_id` IS NULL
+            THEN 1
+            WHEN `t0`.`doc_id` IS NULL
+            THEN 2
+            WHEN `t0`.`rank` IS NULL
+            OR ISNAN(`t0`.`rank`)
+            OR NOT (
+              `t0`.`rank` BETWEEN 1 AND 2147483647
+            )
+            OR (
+              CAST(IF(`t0`.`rank` BETWEEN 1 AND 2147483647, `t0`.`rank`, CAST(NULL AS DOUBLE)) AS BIGINT) <> `t0`.`rank`
+            )
+            THEN 3
+            WHEN `t0`.`session_id` IS NULL
+            THEN 4
+            WHEN `t0`.`click` IS NULL
+            THEN 5
+            WHEN NOT (
+              `t0`.`click` IN (0, 1)
+            )
+            THEN 6
+            WHEN CAST(IF(`t0`.`rank` BETWEEN 1 AND 2147483647, `t0`.`rank`, CAST(NULL AS DOUBLE)) AS BIGINT) > 10
+            THEN -1
+            ELSE 0
+          END AS `fate`
+        FROM `log` AS `t0`
+        WHERE
+          `t0`.`day` >= MAKE_DATE(2026, 1, 31)
+      ) AS `t1`
+      GROUP BY
+        1,
+        2,
+        3,
+        4
+    ) AS `t2`
+  ) AS `t3`
+  GROUP BY
+    1,
+    2,
+    3,
+    4
+) AS `t4`

@@ -1,0 +1,144 @@
+"""The same log counted by DuckDB and by a real local Spark session gives identical counts."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import saferank as sr
+from saferank.errors import InputError
+from saferank.logs import engines
+
+pytestmark = [
+    pytest.mark.xdist_group("spark"),
+    # PySpark leaves the sockets that results come through to the garbage collector.
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    if not (shutil.which("java") or os.environ.get("JAVA_HOME")):
+        if os.environ.get("CI"):
+            pytest.fail("Spark needs Java 17 or newer, which CI must have")
+        pytest.skip("Spark needs Java 17 or newer, which is not on this machine")
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[2]").config("spark.sql.shuffle.partitions", "2")
+    session = engines._local_spark(builder, "1GB", tmp_path_factory.mktemp("spill"))
+    yield session
+    session.stop()
+
+
+def messy_log(rows: int = 3000, seed: int = 0) -> pa.Table:
+    """Ids of both kinds, repeated rows, two documents at a rank, and every kind of bad row."""
+    rng = np.random.default_rng(seed)
+    rank = rng.integers(-1, 8, rows).astype(object)
+    rank[rng.random(rows) < 0.05] = None
+    session = rng.integers(0, rows // 8, rows).astype(object)
+    session[rng.random(rows) < 0.02] = None
+    query = np.array([f"q{i}" for i in rng.integers(0, 9, rows)], dtype=object)
+    query[rng.random(rows) < 0.02] = None
+    document = np.array(rng.integers(0, 3, rows) + 10 * np.array([r or 0 for r in rank]))
+    click = rng.choice([0, 0, 0, 1, 1, 2, None], rows)
+    day = rng.choice(["2026-01-01", "2026-01-02", "2026-01-03"], rows)
+    return pa.table({
+        "session_id": pa.array(session, pa.int64()),
+        "query_id": pa.array(query, pa.string()),
+        "doc_id": pa.array(document, pa.int64()),
+        "rank": pa.array(rank, pa.int64()),
+        "click": pa.array(click, pa.int64()),
+        "day": pa.array(pd.to_datetime(day)).cast(pa.timestamp("us")),
+    })  # fmt: skip
+
+
+def same(log: Any, **options: Any) -> None:
+    """Counts and what is told are identical (examples may be other rows)."""
+    one = sr.logs.count(log, engine="duckdb", **options)
+    other = sr.logs.count(log, engine="spark", **options)
+    assert one.to_arrow().equals(other.to_arrow())
+    assert one.report is not None
+    assert other.report is not None
+    told = [
+        {**report.record(), "bad": [(broken.rule, broken.rows) for broken in report.bad]}
+        for report in (one.report, other.report)
+    ]
+    assert told[0] == told[1]
+
+
+def test_messy_rows(spark: Any, tmp_path: Path) -> None:
+    pq.write_table(messy_log(), tmp_path / "log.parquet")
+    same(tmp_path / "log.parquet", skip_bad=True)
+    same(
+        tmp_path / "log.parquet", skip_bad=True, use_sessions=False, top=4,
+        where=["day>=2026-01-02"],
+    )  # fmt: skip
+
+
+def test_floating_ranks(spark: Any, tmp_path: Path) -> None:
+    values = [1.0, 2.0, 2.5, float("nan"), float("inf"), -1.0, None, 1e300]
+    table = pa.table({
+        "query_id": [1] * 8, "doc_id": list("abcdefgh"), "rank": pa.array(values, pa.float64()),
+        "click": pa.array([1.0, 0.0] * 4),
+    })  # fmt: skip
+    pq.write_table(table, tmp_path / "log.parquet")
+    same(tmp_path / "log.parquet", skip_bad=True)
+
+
+def test_summed_csv_and_json(spark: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({
+        "query_id": rng.integers(0, 5, 200), "doc_id": rng.integers(0, 9, 200),
+        "rank": rng.integers(1, 4, 200), "impressions": rng.integers(0, 50, 200),
+    })  # fmt: skip
+    frame["clicks"] = frame.impressions // 2
+    frame.to_csv(tmp_path / "log.csv.gz", index=False)
+    rows = [json.dumps({k: int(v) for k, v in row.items()}) for row in frame.to_dict("records")]
+    (tmp_path / "log.jsonl").write_text("\n".join(rows))
+    same(tmp_path / "log.csv.gz")
+    same(tmp_path / "log.jsonl")
+
+
+def test_hive_partitions(spark: Any, tmp_path: Path) -> None:
+    table = messy_log(500)
+    for day in (1, 2):
+        folder = tmp_path / "log" / f"date=2026-02-0{day}"
+        folder.mkdir(parents=True)
+        pq.write_table(table.slice(250 * (day - 1), 250), folder / "part.parquet")
+    same(tmp_path / "log", skip_bad=True)
+    same(tmp_path / "log", skip_bad=True, where=["date=2026-02-02"])
+
+
+def test_tables_of_the_engine_and_bad_rows(spark: Any) -> None:
+    frame = spark.createDataFrame([(1, 1, 1, True), (1, 2, 0, False)], "query_id int, doc_id int, "
+                                  "rank int, click boolean")  # fmt: skip
+    frame.createOrReplaceTempView("clicks")
+    with pytest.raises(InputError, match=r"1 of 2 rows .* for example query_id 1, doc_id 2, rank 0"):
+        sr.logs.count("clicks", engine="spark")
+    table = sr.logs.count("clicks", engine="spark", skip_bad=True)
+    assert table.to_arrow().to_pylist() == [
+        {"query_id": 1, "doc_id": 1, "rank": 1, "impressions": 1, "clicks": 1}
+    ]
+    with pytest.raises(InputError, match="the log cannot be read"):
+        sr.logs.count("no_such_table", engine="spark")
+
+
+def test_a_real_log(spark: Any, shared_data: Path) -> None:
+    same(shared_data / "tiangong-st" / "log.parquet")
+
+
+def test_through_the_driver(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a cluster the counts come back as Arrow batches, not through a shared disk."""
+    monkeypatch.setattr(engines.Spark, "writes_here", property(lambda _: False))
+    pq.write_table(messy_log(500), tmp_path / "log.parquet")
+    same(tmp_path / "log.parquet", skip_bad=True)

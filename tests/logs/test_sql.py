@@ -1,0 +1,50 @@
+"""The SQL that each engine gets, kept in files: a change of it is seen in review.
+
+Where it is meant, SAFERANK_UPDATE_SQL=1 writes the files anew.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import ibis
+import pytest
+
+from saferank.logs.conditions import filtered
+from saferank.logs.schema import read_log
+from saferank.logs.tally import sessions, tally
+
+DIALECTS = ("duckdb", "pyspark", "bigquery", "snowflake", "trino", "postgres")
+FOLDER = Path(__file__).parent / "sql"
+
+IDS = {"query_id": "string", "doc_id": "int64"}
+ROWS = ibis.table({**IDS, "rank": "int32", "click": "boolean", "device": "string"}, name="log")
+SUMMED = ibis.table({**IDS, "rank": "int32", "impressions": "int64", "clicks": "int64"}, name="log")
+SESSIONS = ibis.table(
+    {**IDS, "rank": "float64", "click": "int8", "session_id": "string", "day": "date"}, name="log"
+)
+
+
+def expressions() -> dict[str, Any]:
+    by_session = read_log(filtered(SESSIONS, ["day>=2026-01-31"]), top=10)
+    return {
+        "rows": tally(read_log(filtered(ROWS, ["device=mobile"]))),
+        "summed": tally(read_log(SUMMED)),
+        "sessions": tally(by_session),
+        "sessions_of_queries": sessions(by_session),
+    }
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("name", ["rows", "summed", "sessions", "sessions_of_queries"])
+def test_sql(name: str, dialect: str) -> None:
+    if dialect == "pyspark":
+        _ = ibis.pyspark  # the compiler needs options that come with the backend
+    sql = str(ibis.to_sql(expressions()[name], dialect=dialect)) + "\n"
+    path = FOLDER / f"{name}.{dialect}.sql"
+    if os.environ.get("SAFERANK_UPDATE_SQL"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(sql)
+    assert sql == path.read_text()
