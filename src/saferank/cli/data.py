@@ -2,6 +2,66 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
+from saferank.cli.output import Json, print_json, print_table
+from saferank.data.inspection import Inspection
+
 app = typer.Typer(help="Look into ranking collections.", no_args_is_help=True)
+
+
+@app.callback()
+def _data() -> None:
+    """Look into ranking collections."""
+
+
+@app.command("inspect")
+def inspect_command(
+    path: Annotated[
+        Path, typer.Argument(help="A collection's folder, a LETOR file or an items table.")
+    ],
+    name: Annotated[
+        str | None, typer.Option(help="The collection, where its folder does not tell.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Tell what is in a collection: queries, documents, features, grades, problems."""
+    from saferank.data import inspect, load, read_items
+
+    if path.is_dir():
+        collection = load(path, name=name)
+        found = {part: inspect(data) for part, data in collection.parts().items()}
+        title = f"{collection.name}, grades 0..{collection.highest_grade:g}"
+    else:
+        found, title = {"items": inspect(read_items(path))}, path.name
+    if json:
+        parts = {part: facts.record() for part, facts in found.items()}
+        print_json({"path": str(path), "collection": title, "parts": parts})
+        return
+    for part, facts in found.items():
+        print_table(f"{title}: {part}", ["what", "value"], _rows(facts))
+        for problem in facts.problems:
+            typer.echo(f"  {problem}")
+
+
+def _rows(facts: Inspection) -> list[tuple[str, object]]:
+    smallest, median, largest = facts.documents_a_query
+    grades = facts.grades or {}
+    rows: list[tuple[str, object]] = [
+        ("queries", facts.queries),
+        ("documents", facts.documents),
+        ("features", facts.features),
+        ("documents a query: min, median, max", f"{smallest}, {median:g}, {largest}"),
+        *((f"documents of grade {grade:g}", count) for grade, count in list(grades.items())[:20]),
+        ("constant features", len(facts.constant_features)),
+        ("duplicate rows", facts.duplicate_rows),
+        ("non-finite values", facts.non_finite_values),
+    ]
+    if facts.queries_without_relevant is not None:
+        rows.append(
+            ("queries without a relevant document", f"{facts.queries_without_relevant:.1%}")
+        )
+    return rows

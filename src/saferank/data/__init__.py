@@ -1,7 +1,26 @@
 """Ranking data: flat features with offsets, from files, tables, known collections or synthesis."""
 
+from saferank.data.collections import load
+from saferank.data.inspection import Inspection, inspect
 from saferank.data.letor import read_letor
+from saferank.data.letor_writing import write_letor
 from saferank.data.ranking import Batch, Collection, RankingData
+from saferank.data.scaling import Scaling
 from saferank.data.synthetic import synthetic
+from saferank.data.table_writing import write_items
+from saferank.data.tables import read_items
 
-__all__ = ["Batch", "Collection", "RankingData", "read_letor", "synthetic"]
+__all__ = [
+    "Batch",
+    "Collection",
+    "Inspection",
+    "RankingData",
+    "Scaling",
+    "inspect",
+    "load",
+    "read_items",
+    "read_letor",
+    "synthetic",
+    "write_items",
+    "write_letor",
+]

@@ -1,0 +1,127 @@
+"""Parsed files kept as memory-mapped arrays, so that a second load takes no parsing.
+
+An entry is a folder of `.npy` files and `entry.json`, written whole or not at all, in
+`.saferank-cache` beside the source or, where that cannot be written, in the user's cache folder
+(`XDG_CACHE_HOME` or `~/.cache`, then `saferank`). It counts only as long as size and time of the
+source, reader version and options are those it was made from, and every array has the type, shape
+and size that it states; else it is made anew. Nothing in it can run code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from saferank.data.ranking import RankingData
+from saferank.errors import SaferankError
+from saferank.files import read_json, whole_folder, write_json
+from saferank.flat import Array
+
+FOLDER: Final = ".saferank-cache"
+_ARRAYS: Final = tuple(f.name for f in fields(RankingData) if f.name != "feature_names")
+_ABANDONED: Final = 3600.0
+"""Seconds after which an unfinished entry of a writer that died is removed."""
+
+
+def cached(
+    source: Path, build: Callable[[], RankingData], *, version: int, options: Mapping[str, Any]
+) -> RankingData:
+    """The data of `source` from its entry, or from `build()`, which then makes the entry."""
+    stamp = _stamp(source, version, options)
+    places = entry_places(source, options)
+    for place in places:
+        data = _load(place, stamp)
+        if data is not None:
+            return data
+    data = build()
+    if _stamp(source, version, options) == stamp:
+        _store(places, data, stamp)
+    return data
+
+
+def entry_places(source: Path, options: Mapping[str, Any]) -> list[Path]:
+    """Where the entry of a source may lie, the preferred place first."""
+    where = source.resolve()
+    named = json.dumps([str(where), dict(options)], sort_keys=True)
+    short = hashlib.blake2b(json.dumps(dict(options), sort_keys=True).encode(), digest_size=4)
+    long = hashlib.blake2b(named.encode(), digest_size=12)
+    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return [
+        where.parent / FOLDER / f"{where.name}-{short.hexdigest()}",
+        Path(home) / "saferank" / f"{where.name}-{long.hexdigest()}",
+    ]
+
+
+def _stamp(source: Path, version: int, options: Mapping[str, Any]) -> dict[str, Any]:
+    state = source.stat()
+    return {
+        "bytes": state.st_size,
+        "modified": state.st_mtime_ns,
+        "version": version,
+        "options": dict(options),
+    }
+
+
+def _load(place: Path, stamp: Mapping[str, Any]) -> RankingData | None:
+    try:
+        entry = read_json(place / "entry.json", limit=1 << 20)
+        if not isinstance(entry, dict) or entry.get("stamp") != stamp:
+            return None
+        arrays = {name: _mapped(place, name, stated) for name, stated in entry["arrays"].items()}
+        if not set(arrays) <= set(_ARRAYS):
+            return None
+        return RankingData(**arrays, feature_names=entry["feature_names"])
+    except (SaferankError, OSError, ValueError, TypeError, KeyError, AttributeError, EOFError):
+        return None
+
+
+def _mapped(place: Path, name: str, stated: Mapping[str, Any]) -> Array:
+    """An array of an entry, mapped copy-on-write: writing to it never reaches the file."""
+    path = place / f"{name}.npy"
+    array: Array = np.load(path, mmap_mode="c", allow_pickle=False)
+    same = array.dtype.str == stated["type"] and list(array.shape) == stated["shape"]
+    if not same or not array.flags.c_contiguous or path.stat().st_size != stated["bytes"]:
+        raise ValueError(name)
+    return array
+
+
+def _store(places: list[Path], data: RankingData, stamp: Mapping[str, Any]) -> None:
+    """Write the entry where it can be written; data without a cache is good data too."""
+    for place in places:
+        try:
+            _remove_abandoned(place)
+            with whole_folder(place) as folder:
+                _write(folder, data, stamp)
+            return
+        except OSError:
+            continue
+
+
+def _write(folder: Path, data: RankingData, stamp: Mapping[str, Any]) -> None:
+    arrays = {}
+    for name in _ARRAYS:
+        array = getattr(data, name)
+        if array is None:
+            continue
+        path = folder / f"{name}.npy"
+        np.save(path, array, allow_pickle=False)
+        shape = list(array.shape)
+        arrays[name] = {"type": array.dtype.str, "shape": shape, "bytes": path.stat().st_size}
+    names = None if data.feature_names is None else list(data.feature_names)
+    entry = {"stamp": stamp, "arrays": arrays, "feature_names": names}
+    write_json(folder / "entry.json", entry)
+
+
+def _remove_abandoned(place: Path) -> None:
+    for left in place.parent.glob(f".{place.name}.*"):
+        if left.is_dir() and time.time() - left.stat().st_mtime > _ABANDONED:
+            shutil.rmtree(left, ignore_errors=True)

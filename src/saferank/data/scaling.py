@@ -1,0 +1,203 @@
+"""Feature scaling, fitted on training queries and saved with the ranker that needs it.
+
+Kinds, by name in `KINDS`; every one but `none` and `query_minmax` ends with (x - centre) / spread:
+
+- `none`: features as they are;
+- `standard`: centre is the mean, spread the standard deviation;
+- `log1p`: sign(x) log(1 + |x|) first, for heavy tails;
+- `clip`: cut to the quantiles `tail` and 1 - `tail` of each feature first;
+- `query_minmax`: to 0..1 within each query; nothing is fitted.
+
+A feature that is constant in train becomes 0. Data is taken in pieces of rows, so that nothing but
+the result is ever as large as the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from saferank import flat
+from saferank.data.ranking import Features, RankingData
+from saferank.errors import InputError, require
+from saferank.flat import Floats, Ints
+from saferank.kernels import parallel_kernel, prange
+
+_ROWS: Final = 8192
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What happens to a feature before it is centred and spread."""
+
+    shape: Callable[[Floats], Floats] = lambda values: values
+    centred: bool = True
+    clipped: bool = False
+    within_query: bool = False
+
+
+KINDS: Final[dict[str, Kind]] = {
+    "none": Kind(centred=False),
+    "standard": Kind(),
+    "log1p": Kind(shape=lambda values: np.copysign(np.log1p(np.abs(values)), values)),
+    "clip": Kind(clipped=True),
+    "query_minmax": Kind(centred=False, within_query=True),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """A fitted scaling: one value a feature for each of its numbers, or None where it has none.
+
+    >>> train = RankingData([[0.0, 5.0], [2.0, 5.0]], offsets=[0, 2])
+    >>> scaling = Scaling.fit(train, "standard")
+    >>> scaling.apply(train).features
+    array([[-1.,  0.],
+           [ 1.,  0.]], dtype=float32)
+    >>> Scaling.from_record(scaling.record()).apply([[4.0, 5.0]])
+    array([[3., 0.]], dtype=float32)
+    """
+
+    kind: str
+    width: int
+    centre: Floats | None = None
+    spread: Floats | None = None
+    low: Floats | None = None
+    high: Floats | None = None
+
+    def __post_init__(self) -> None:
+        kind = _kind(self.kind)
+        require(isinstance(self.width, int) and self.width >= 0, "width", "a count", self.width)
+        self._check(("centre", "spread"), kind.centred)
+        self._check(("low", "high"), kind.clipped)
+        if self.spread is not None:
+            require(bool(np.all(self.spread > 0)), "spread", "positive", "others")
+        if self.low is not None and self.high is not None:
+            require(bool(np.all(self.low <= self.high)), "low", "at most `high`", "others")
+
+    def _check(self, names: tuple[str, ...], needed: bool) -> None:
+        for name in names:
+            values = getattr(self, name)
+            require((values is not None) == needed, name, f"what {self.kind} needs", values)
+            if values is not None:
+                array = np.ascontiguousarray(values, dtype=np.float64)
+                fits = array.shape == (self.width,) and bool(np.all(np.isfinite(array)))
+                require(fits, name, f"{self.width} finite numbers", array.shape)
+                object.__setattr__(self, name, array)
+
+    @classmethod
+    def fit(cls, data: RankingData, kind: str, *, tail: float = 0.01) -> Scaling:
+        """Fit a kind of scaling to the documents of training queries."""
+        chosen = _kind(kind)
+        require(0 <= tail < 0.5, "tail", "in [0, 0.5)", tail)
+        require(data.documents > 0, "data", "at least one document", data)
+        low = high = centre = spread = None
+        if chosen.clipped:
+            low, high = _quantiles(data.features, tail)
+        if chosen.centred:
+            centre, spread = _moments(lambda: _shaped(data.features, chosen, low, high))
+        return cls(kind, data.width, centre, spread, low, high)
+
+    def apply(self, data: RankingData | npt.ArrayLike, offsets: npt.ArrayLike | None = None) -> Any:
+        """Scaled data, or scaled features of a matrix (`query_minmax` then needs its `offsets`)."""
+        if isinstance(data, RankingData):
+            return data.with_features(self._scaled(data.features, data.offsets))
+        features = np.ascontiguousarray(data, dtype=np.float32)
+        cuts = None if offsets is None else flat.check_offsets(offsets, features.shape[0])
+        return self._scaled(features, cuts)
+
+    def _scaled(self, features: Features, offsets: Ints | None) -> Features:
+        fits = features.ndim == 2 and features.shape[1] == self.width
+        require(fits, "features", f"of shape (documents, {self.width})", features.shape)
+        kind = _kind(self.kind)
+        if kind.within_query:
+            if offsets is None:
+                raise InputError(f"`offsets` must be given, as {self.kind} scales within queries.")
+            return _within_queries(features, offsets)
+        if self.centre is None or self.spread is None:
+            return features
+        scaled = np.empty_like(features)
+        row = 0
+        for values in _shaped(features, kind, self.low, self.high):
+            scaled[row : row + values.shape[0]] = (values - self.centre) / self.spread
+            row += values.shape[0]
+        return scaled
+
+    def record(self) -> dict[str, Any]:
+        """Everything as JSON takes it."""
+        arrays = {name: getattr(self, name) for name in ("centre", "spread", "low", "high")}
+        lists = {name: None if array is None else array.tolist() for name, array in arrays.items()}
+        return {"kind": self.kind, "width": self.width, **lists}
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> Scaling:
+        """The scaling of a record, checked."""
+        names = {"kind", "width", "centre", "spread", "low", "high"}
+        known = isinstance(record, dict) and set(record) == names
+        require(known, "scaling", f"a record of {sorted(names)}", record)
+        try:
+            return cls(**record)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"`scaling` must be a record of a scaling; {error}") from error
+
+
+def _kind(name: str) -> Kind:
+    known = isinstance(name, str) and name in KINDS
+    require(known, "kind", f"one of {sorted(KINDS)}", name)
+    return KINDS[name]
+
+
+def _shaped(
+    features: Features, kind: Kind, low: Floats | None, high: Floats | None
+) -> Iterator[Floats]:
+    """The features piece by piece in float64, before they are centred."""
+    for start in range(0, features.shape[0], _ROWS):
+        piece = features[start : start + _ROWS].astype(np.float64)
+        if low is not None and high is not None:
+            np.clip(piece, low, high, out=piece)
+        yield kind.shape(piece)
+
+
+def _moments(pieces: Callable[[], Iterator[Floats]]) -> tuple[Floats, Floats]:
+    """Mean and standard deviation of each column (1 for a constant one), in two looks."""
+    count = sum(piece.shape[0] for piece in pieces())
+    mean = sum(piece.sum(axis=0) for piece in pieces()) / count
+    for column in np.flatnonzero(~np.isfinite(mean)):
+        raise InputError(f"`features` must be finite; feature {column} (from 0) is not.")
+    spread = np.sqrt(sum(np.square(piece - mean).sum(axis=0) for piece in pieces()) / count)
+    # What rounding leaves of a constant feature is no spread.
+    constant = spread <= 1e-12 * np.abs(mean)
+    return mean, np.where(constant, 1.0, spread)
+
+
+def _quantiles(features: Features, tail: float) -> tuple[Floats, Floats]:
+    ends = np.array([tail, 1 - tail])
+    found = np.array(
+        [np.quantile(features[:, column], ends) for column in range(features.shape[1])],
+        dtype=np.float64,
+    ).reshape(-1, 2)
+    return found[:, 0].copy(), found[:, 1].copy()
+
+
+@parallel_kernel
+def _within_queries(features: Features, offsets: Ints) -> Features:
+    scaled = np.zeros_like(features)
+    for query in prange(offsets.size - 1):
+        first, last = offsets[query], offsets[query + 1]
+        if first == last:
+            continue
+        low, high = features[first].copy(), features[first].copy()
+        for row in range(first, last):
+            low = np.minimum(low, features[row])
+            high = np.maximum(high, features[row])
+        for row in range(first, last):
+            for column in range(features.shape[1]):
+                if high[column] > low[column]:
+                    width = np.float64(high[column]) - np.float64(low[column])
+                    above = np.float64(features[row, column]) - np.float64(low[column])
+                    scaled[row, column] = above / width
+    return scaled

@@ -1,0 +1,81 @@
+"""Ranking data as a table of items that `read_items` reads back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from saferank import flat
+from saferank.data.letor_writing import write_letor
+from saferank.data.ranking import RankingData
+from saferank.data.tables import LIST, kind_of
+from saferank.files import whole_file
+
+_ROWS: Final = 1 << 14
+
+
+def write_items(data: RankingData, path: str | Path) -> None:
+    """Write items as Parquet, CSV or LETOR text, by the end of the name.
+
+    Named features get a column each; features without names go to the list column `features`, in
+    CSV to the columns `feature_1`, `feature_2` and so on. LETOR text has no production scores.
+    """
+    target = Path(path)
+    kind = kind_of(target)
+    if kind == "letor":
+        write_letor(data, target)
+        return
+    batches = _batches(data, listed=kind == "parquet" and data.feature_names is None)
+    with whole_file(target) as temporary:
+        if kind == "parquet":
+            _write_parquet(temporary, batches)
+        else:
+            _write_csv(temporary, batches, "gzip" if target.suffix == ".gz" else None)
+
+
+def _write_parquet(path: Path, batches: Iterator[pa.RecordBatch]) -> None:
+    first = next(batches)
+    with pq.ParquetWriter(path, first.schema) as writer:
+        writer.write_batch(first)
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+def _write_csv(path: Path, batches: Iterator[pa.RecordBatch], compression: str | None) -> None:
+    first = next(batches)
+    with (
+        pa.output_stream(path, compression=compression) as stream,
+        pyarrow.csv.CSVWriter(stream, first.schema) as writer,
+    ):
+        writer.write_batch(first)
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+def _batches(data: RankingData, *, listed: bool) -> Iterator[pa.RecordBatch]:
+    query_ids, doc_ids = data.ids()
+    query = flat.query_of(data.offsets)
+    names = data.feature_names or tuple(f"feature_{n}" for n in range(1, data.width + 1))
+    for start in range(0, max(data.documents, 1), _ROWS):
+        rows = slice(start, start + _ROWS)
+        columns = {"query_id": pa.array(query_ids[query[rows]]), "doc_id": pa.array(doc_ids[rows])}
+        if data.labels is not None:
+            columns["label"] = pa.array(data.labels[rows])
+        if data.production is not None:
+            columns["production_score"] = pa.array(data.production[rows])
+        features = data.features[rows]
+        if listed:
+            cuts = np.arange(features.shape[0] + 1) * data.width
+            columns[LIST] = pa.LargeListArray.from_arrays(cuts, features.reshape(-1))
+        else:
+            columns.update(
+                (name, pa.array(np.ascontiguousarray(features[:, place])))
+                for place, name in enumerate(names)
+            )
+        yield pa.RecordBatch.from_pydict(columns)
