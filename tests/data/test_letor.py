@@ -254,6 +254,28 @@ def test_values_between_two_floats_are_rounded_once_through_float64(tmp_path: Pa
         assert got[place // 20, place] == np.float32(float(value)), value
 
 
+MIDDLE = b"1.000000059604644775390625"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [b"0 qid:1 1:" + MIDDLE, b"0 qid:1 1:" + MIDDLE + b" 2:x", b"0 qid:1 1:" + MIDDLE],
+        [b"0 qid:1 1:" + MIDDLE, MIDDLE + b" 1:1"],
+        [MIDDLE + b" qid:1 2:" + MIDDLE + b"1", b"-" + MIDDLE + b" qid:1"],
+        [MIDDLE + b" qid:1 2:" + MIDDLE + b"1", b"# " + MIDDLE, b"0 qid:1\t3:-" + MIDDLE + b"#\r"],
+        [b"0 qid:1 1:3.4028235677973366e38", b"0 qid:1 1:x"],
+        [b"0 qid:1 1:3.4028235677973365999999999", b"3.40282356779733661637539395458e38 qid:1"],
+    ],
+)
+def test_lines_with_values_between_two_floats_keep_the_rules(
+    tmp_path: Path, lines: list[bytes]
+) -> None:
+    path = tmp_path / "middle.txt"
+    path.write_bytes(b"\n".join(lines))
+    check(path, b"\n".join(lines))
+
+
 def test_sort_brings_scattered_queries_together(tmp_path: Path) -> None:
     path = tmp_path / "scattered.txt"
     path.write_text(

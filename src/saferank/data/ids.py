@@ -7,15 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from saferank.data import letor_kernel as kernels
-from saferank.data.letor_kernel import Bytes
-from saferank.flat import Array
+from saferank.data.decimals import Bytes
+from saferank.flat import Array, Ints
+from saferank.kernels import kernel
 
 
 def words_at(text: Bytes, spans: npt.NDArray[np.int32]) -> Array:
     """The bytes of each span (first, length) as a NumPy array of byte strings."""
     width = max(int(spans[:, 1].max(initial=1)), 1)
-    return kernels.copy_spans(text, spans, width).view(f"S{width}")[:, 0]
+    return _copy_spans(text, spans, width).view(f"S{width}")[:, 0]
 
 
 def joined(parts: Sequence[Array]) -> Array:
@@ -33,7 +33,7 @@ def from_words(words: Array) -> tuple[Array, int | None]:
     """
     whole = np.empty(words.size, dtype=np.int64)
     letters = np.ascontiguousarray(words).view(np.uint8).reshape(words.size, -1)
-    if kernels.whole_numbers(letters, whole):
+    if _whole_numbers(letters, whole):
         return whole, None
     try:
         return words.astype(np.str_), None
@@ -50,4 +50,49 @@ def _is_utf8(word: bytes) -> bool:
         word.decode("utf-8")
     except UnicodeDecodeError:
         return False
+    return True
+
+
+@kernel
+def differs(text: Bytes, spans: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    """Does a span hold other bytes than the span before it? True for the first."""
+    other = np.ones(spans.shape[0], dtype=np.bool_)
+    for row in range(1, spans.shape[0]):
+        length = spans[row, 1]
+        if length == spans[row - 1, 1]:
+            here, there = spans[row, 0], spans[row - 1, 0]
+            step = 0
+            while step < length and text[here + step] == text[there + step]:
+                step += 1
+            other[row] = step < length
+    return other
+
+
+@kernel
+def _copy_spans(text: Bytes, spans: npt.NDArray[np.int32], width: int) -> Bytes:
+    """The bytes of each span, filled up with zeros to `width`."""
+    copied = np.zeros((spans.shape[0], width), dtype=np.uint8)
+    for row in range(spans.shape[0]):
+        for step in range(spans[row, 1]):
+            copied[row, step] = text[spans[row, 0] + step]
+    return copied
+
+
+@kernel
+def _whole_numbers(words: Bytes, out: Ints) -> bool:
+    """Read zero-filled words as int64; False unless each is one in its only spelling."""
+    for row in range(words.shape[0]):
+        word = words[row]
+        negative = word.size > 0 and word[0] == 45
+        at = int(negative)
+        first, value = at, 0
+        while at < word.size and word[at] != 0:
+            digit = int(word[at]) - 48
+            if digit < 0 or digit > 9 or value > (2**63 - 1 - digit) // 10:
+                return False
+            value = value * 10 + digit
+            at += 1
+        if at == first or (word[first] == 48 and (at > first + 1 or negative)):
+            return False
+        out[row] = -value if negative else value
     return True

@@ -26,8 +26,9 @@ import numpy as np
 
 from saferank import flat
 from saferank.data import letor_kernel as kernels
-from saferank.data.ids import from_words, joined, words_at
-from saferank.data.letor_kernel import Bytes, Rows, Rules
+from saferank.data.decimals import Bytes
+from saferank.data.ids import differs, from_words, joined, words_at
+from saferank.data.letor_kernel import Rows, Rules
 from saferank.data.ranking import RankingData
 from saferank.data.text_blocks import blocks, line_cuts
 from saferank.errors import InputError, require
@@ -202,18 +203,27 @@ class _Text:
             raise self._error(_expected(code, self.features.shape[1]), block, good, line)
 
     def _settle(self, block: Bytes, rows: Rows, rules: Rules, line: int, good: int) -> None:
-        """Read again, by Python, the lines with values whose rounding the kernel left open."""
+        """Read again, by Python, the lines with values whose rounding the kernel left open.
+
+        Only those before the line of byte `good`, the first that is wrong.
+        """
+        text = block.tobytes()
+        good = text.rfind(b"\n", 0, good) + 1 if good < block.size else good
         open_ = np.isnan(rows.labels)
         for start in range(0, rows.labels.size, 4096):
             part = slice(start, start + 4096)
             open_[part] |= np.isnan(rows.features[part]).any(axis=1)
         for row in np.flatnonzero(open_):
             at = int(rows.queries[row, 0])
-            if at >= good:
+            if at >= good or rows.queries[row, 1] == 0:
                 return
-            self._settle_row(_line_around(block, at), rows, int(row), rules)
-            finite = np.isfinite(rows.labels[row]) and np.isfinite(rows.features[row]).all()
-            if not finite:
+            start = text.rfind(b"\n", 0, at) + 1
+            end = text.find(b"\n", at)
+            content = text[start : len(text) if end < 0 else end]
+            self._settle_row(content, rows, int(row), rules)
+            if not 0 <= rows.labels[row] < np.inf:
+                raise self._error(_EXPECTED[kernels.LABEL], block, start, line)
+            if not np.isfinite(rows.features[row]).all():
                 raise self._error(_EXPECTED[kernels.VALUE], block, at, line)
 
     @staticmethod
@@ -235,7 +245,7 @@ class _Text:
         return InputError(f"{self.path}, line {number}: expected {expected}; got {got}.")
 
     def _note_ids(self, block: Bytes, rows: Rows, row: int) -> None:
-        new = kernels.differs(block, rows.queries)
+        new = differs(block, rows.queries)
         if new.size:
             new[0] = words_at(block, rows.queries[:1])[0] != self.last_query
             self.last_query = words_at(block, rows.queries[-1:])[0]
@@ -308,9 +318,3 @@ class _Text:
 
 def _expected(code: int, width: int) -> str:
     return _EXPECTED.get(code, f"a feature index of at most `features`={width}")
-
-
-def _line_around(block: Bytes, at: int) -> bytes:
-    ends = np.flatnonzero(block[:at] == ord("\n"))
-    start = int(ends[-1]) + 1 if ends.size else 0
-    return bytes(block[start:]).split(b"\n", 1)[0]

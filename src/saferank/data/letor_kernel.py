@@ -13,10 +13,9 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from saferank.flat import Floats, Ints
+from saferank.data.decimals import BAD, UNSURE, Bytes, number
+from saferank.flat import Ints
 from saferank.kernels import kernel, parallel_kernel, prange
-
-Bytes = npt.NDArray[np.uint8]
 
 MAX_INDEX: Final = 100_000
 """A larger feature index is taken for a mistake."""
@@ -34,11 +33,6 @@ BEYOND: Final = 7
 DOCUMENT: Final = 8
 CHANGED: Final = 9
 
-# What is known of a number.
-_BAD: Final = 0
-_SURE: Final = 1
-_UNSURE: Final = 2
-
 _NEWLINE: Final = np.uint8(10)
 _SPACE: Final = 32
 _HASH: Final = np.uint8(35)
@@ -50,15 +44,7 @@ _QID: Final = np.frombuffer(b"qid:", dtype=np.uint8)
 _DOCID: Final = np.frombuffer(b"docid", dtype=np.uint8)
 
 _PIECE: Final = 64
-_ROOM: Final = 10**17
-"""A mantissa below this takes one more digit and still is an int64."""
-_EXACT: Final = 2**53
-_HUGE: Final = 60
-"""Any whole number times a higher power of ten is beyond float32."""
-_TINY: Final = 90
-"""Any 18 digits over a higher power of ten are 0 in float32."""
-_POWERS: Final[Floats] = np.array([float(f"1e{power}") for power in range(_TINY + 1)])
-_MARGIN: Final = 2.0**-50
+"""Bytes that are looked at together."""
 
 
 class Rows(NamedTuple):
@@ -192,11 +178,11 @@ def _document(
     text: Bytes, at: int, last: int, rows: Rows, row: int, rules: Rules
 ) -> tuple[int, int, int]:
     """One document line: what is wrong, where it ends or goes wrong, and values left as NaN."""
-    known, label, end = _number(text, at, last)
-    if known == _BAD or not _ended(text, end, last) or label < 0 or np.isinf(label):
+    known, label, end = number(text, at, last)
+    if known == BAD or not _ended(text, end, last) or label < 0 or np.isinf(label):
         return LABEL, at, 0
     rows.labels[row] = label
-    unsure = int(known == _UNSURE)
+    unsure = int(known == UNSURE)
 
     at = _skip_white(text, end, last)
     end = _query(text, at, last, rows, row)
@@ -267,8 +253,8 @@ def _features(
             return INDEX, at, unsure
         if index <= before:
             return ORDER, at, unsure
-        known, value, end = _number(text, colon + 1, last)
-        if known == _BAD or not _ended(text, end, last):
+        known, value, end = number(text, colon + 1, last)
+        if known == BAD or not _ended(text, end, last):
             return VALUE, at, unsure
         if np.isinf(value):
             if np.isinf(rules.beyond):
@@ -276,7 +262,7 @@ def _features(
             value = rules.beyond if value > 0 else -rules.beyond
         if index <= out.size:
             out[index - 1] = value
-            unsure += known == _UNSURE
+            unsure += known == UNSURE
         elif rules.fixed:
             return BEYOND, at, unsure
         before = index
@@ -291,83 +277,6 @@ def _index(text: Bytes, at: int, last: int) -> tuple[int, int]:
         index = min(index * 10 + (text[at] - 48), MAX_INDEX + 1)
         at += 1
     return index, at
-
-
-@kernel
-def _number(text: Bytes, at: int, last: int) -> tuple[int, np.float32, int]:
-    """A decimal number rounded to float64 and then float32, and where it ends.
-
-    Up to 18 digits are kept. Where mantissa and power of ten are exact float64, their one product
-    or quotient is the rounded float64. Else that has a relative error below 2^-50; rounding never
-    changes an order, so if both ends of that interval give one float32, it is the right one.
-    If not (about one in 10^7), the number is left unsure.
-    """
-    negative = False
-    if at < last and (text[at] == 45 or text[at] == 43):  # - or +
-        negative = text[at] == 45
-        at += 1
-    mantissa, power, first = 0, 0, at
-    while at < last and 48 <= text[at] <= 57:
-        if mantissa < _ROOM:
-            mantissa = mantissa * 10 + (text[at] - 48)
-        else:
-            power += 1
-        at += 1
-    digits = at - first
-    if at < last and text[at] == 46:  # .
-        at += 1
-        first = at
-        while at < last and 48 <= text[at] <= 57:
-            if mantissa < _ROOM:
-                mantissa = mantissa * 10 + (text[at] - 48)
-                power -= 1
-            at += 1
-        digits += at - first
-    if digits == 0:
-        return _BAD, np.float32(0), at
-    if at < last and (text[at] == 101 or text[at] == 69):  # e or E
-        exponent, end = _exponent(text, at + 1, last)
-        if end < 0:
-            return _BAD, np.float32(0), at
-        power += exponent
-        at = end
-    known, value = _rounded(mantissa, power)
-    return known, -value if negative else value, at
-
-
-@kernel
-def _exponent(text: Bytes, at: int, last: int) -> tuple[int, int]:
-    """The exponent after an `e` and where it ends; -1 where there is none."""
-    negative = False
-    if at < last and (text[at] == 45 or text[at] == 43):
-        negative = text[at] == 45
-        at += 1
-    first, exponent = at, 0
-    while at < last and 48 <= text[at] <= 57:
-        # The bound is far beyond any length of text that could bring the number back in range.
-        exponent = min(exponent * 10 + (text[at] - 48), 10**15)
-        at += 1
-    if at == first:
-        return 0, -1
-    return (-exponent if negative else exponent), at
-
-
-@kernel
-def _rounded(mantissa: int, power: int) -> tuple[int, np.float32]:
-    if mantissa == 0:
-        return _SURE, np.float32(0)
-    if power > _HUGE:
-        return _SURE, np.float32(np.inf)
-    if power < -_TINY:
-        return _SURE, np.float32(0)
-    scaled = mantissa * _POWERS[power] if power >= 0 else mantissa / _POWERS[-power]
-    if mantissa <= _EXACT and -22 <= power <= 22:
-        return _SURE, np.float32(scaled)
-    low = np.float32(scaled * (1 - _MARGIN))
-    high = np.float32(scaled * (1 + _MARGIN))
-    if low != high:
-        return _UNSURE, np.float32(np.nan)
-    return _SURE, low
 
 
 @kernel
@@ -391,48 +300,3 @@ def _starts(text: Bytes, at: int, last: int, word: Bytes) -> bool:
     while step < word.size and text[at + step] == word[step]:
         step += 1
     return step == word.size
-
-
-@kernel
-def differs(text: Bytes, spans: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
-    """Does a span hold other bytes than the span before it? True for the first."""
-    other = np.ones(spans.shape[0], dtype=np.bool_)
-    for row in range(1, spans.shape[0]):
-        length = spans[row, 1]
-        if length == spans[row - 1, 1]:
-            here, there = spans[row, 0], spans[row - 1, 0]
-            step = 0
-            while step < length and text[here + step] == text[there + step]:
-                step += 1
-            other[row] = step < length
-    return other
-
-
-@kernel
-def copy_spans(text: Bytes, spans: npt.NDArray[np.int32], width: int) -> Bytes:
-    """The bytes of each span, filled up with zeros to `width`."""
-    copied = np.zeros((spans.shape[0], width), dtype=np.uint8)
-    for row in range(spans.shape[0]):
-        for step in range(spans[row, 1]):
-            copied[row, step] = text[spans[row, 0] + step]
-    return copied
-
-
-@kernel
-def whole_numbers(words: Bytes, out: Ints) -> bool:
-    """Read zero-filled words as int64; False unless each is one in its only spelling."""
-    for row in range(words.shape[0]):
-        word = words[row]
-        negative = word.size > 0 and word[0] == 45
-        at = int(negative)
-        first, value = at, 0
-        while at < word.size and word[at] != 0:
-            digit = int(word[at]) - 48
-            if digit < 0 or digit > 9 or value > (2**63 - 1 - digit) // 10:
-                return False
-            value = value * 10 + digit
-            at += 1
-        if at == first or (word[first] == 48 and (at > first + 1 or negative)):
-            return False
-        out[row] = -value if negative else value
-    return True

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, Final
 
 import numpy as np
 
-from saferank.data.letor_kernel import Bytes
+from saferank.data.decimals import Bytes
 from saferank.errors import InputError, require
 from saferank.flat import Ints
 from saferank.progress import Advance
