@@ -11,7 +11,7 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-_PACKAGES = ("clicks", "data", "logs", "plackett_luce")
+_PACKAGES = ("clicks", "data", "gains", "logs", "objectives", "plackett_luce")
 _FUNCTIONS: dict[str, str] = {}
 
 __all__ = ["__version__", *_PACKAGES, *_FUNCTIONS]

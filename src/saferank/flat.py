@@ -75,6 +75,20 @@ def query_sums(values: Array, offsets: Ints) -> Array:
     return total
 
 
+def top(scores: Floats, k: int, offsets: Ints) -> Ints:
+    """Positions of the k highest scores of each query (ties in their order), then -1.
+
+    >>> top(np.array([1.0, 3.0, 2.0, 5.0]), 2, np.array([0, 3, 4]))
+    array([[ 1,  2],
+           [ 3, -1]])
+    """
+    order = np.lexsort((-scores, query_of(offsets)))
+    places = offsets[:-1, None] + np.arange(k)
+    inside = places < offsets[1:, None]
+    found = order[np.minimum(places, max(scores.size - 1, 0))] if scores.size else places
+    return np.where(inside, found, -1)
+
+
 def gather(offsets: Ints, queries: Ints) -> tuple[Ints, Ints]:
     """Positions of the documents of `queries`, in that order, and the offsets they then have.
 

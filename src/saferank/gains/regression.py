@@ -1,0 +1,69 @@
+r"""The losses of the regression behind DM and DR: how well :math:`\hat R = \sigma(z)` fits clicks.
+
+Each gives, for the logits z of some documents (rows), the value to maximise and its slope in z;
+sums over documents divided by all sessions N are per-session averages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.special import expit
+
+from saferank import flat
+from saferank.flat import Floats, Ints
+from saferank.gains.estimators import Evidence, affine_ips
+from saferank.valued import Valued
+
+Rows = Ints | slice
+Loss = Callable[[Floats, Rows], Valued]
+
+
+def cross_entropy(known: Evidence) -> Loss:
+    r"""Cross-entropy with the affine correction (Oosterhuis, 2022), for one session's weight N_q.
+
+    .. math:: N_q \left( t \log \hat R + (1 - t) \log(1 - \hat R) \right), \quad
+              t = (ctr - b) / \rho_0
+
+    Its expectation is the cross-entropy with the true relevance; its slope is
+    :math:`N_q (t - \hat R)`.
+    """
+    target = affine_ips(known)
+    sessions = flat.spread(known.counts.sessions, known.counts.offsets)
+
+    def loss(logits: Floats, rows: Rows) -> Valued:
+        value = target[rows] * logits - np.logaddexp(0, logits)
+        return Valued(sessions[rows] * value, sessions[rows] * (target[rows] - expit(logits)))
+
+    return loss
+
+
+def likelihood(known: Evidence) -> Loss:
+    r"""Log-likelihood of the clicks under the click model.
+
+    .. math:: \sum_k c_k \log(\alpha_k \hat R + \beta_k)
+              + (n_k - c_k) \log(1 - \alpha_k \hat R - \beta_k)
+    """
+    alpha, beta = known.users.alpha, known.users.beta
+    clicked = known.counts.clicks
+    missed = known.counts.impressions - clicked
+    rest = 1 - alpha - beta
+
+    def loss(logits: Floats, rows: Rows) -> Valued:
+        hits, misses = clicked[rows], missed[rows]
+        relevant, irrelevant = expit(logits), expit(-logits)
+        hit = np.maximum(relevant[:, None] * alpha + beta, 1e-12)
+        # 1 - alpha R - beta, written so that nothing cancels when alpha + beta = 1
+        miss = np.maximum(irrelevant[:, None] * alpha + rest, 1e-12)
+        value = (hits * np.log(hit) + misses * np.log(miss)).sum(axis=1)
+        pull = ((hits / hit - misses / miss) * alpha).sum(axis=1)
+        return Valued(value, pull * relevant * irrelevant)
+
+    return loss
+
+
+LOSSES: dict[str, Callable[[Evidence], Loss]] = {
+    "likelihood": likelihood,
+    "cross-entropy": cross_entropy,
+}

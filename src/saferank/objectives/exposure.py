@@ -1,0 +1,93 @@
+r"""Objectives in the exposures :math:`\omega` of documents: value and slope of each.
+
+Each part adds up over documents, weighted by :math:`N_q/N`. An objective is a reward, less a
+multiple of the root of a risk where it has one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from saferank.errors import require
+from saferank.flat import Floats
+from saferank.valued import Valued
+
+# A policy that stands at its bound gets no pay for the last bits of rounding.
+_TIE = 1e-6
+
+
+def utility(omega: Floats, gain: Floats) -> Valued:
+    r"""Expected reward: :math:`\omega\,\mu`."""
+    return Valued(omega * gain, gain)
+
+
+def prpo(omega: Floats, gain: Floats, *, omega0: Floats, delta: float) -> Valued:
+    r"""Utility that stops paying once exposure leaves production's neighbourhood.
+
+    .. math:: \mu \min(\omega, \omega_0/\delta) \text{ if } \mu \ge 0,
+              \text{ else } \mu \max(\omega, \delta\,\omega_0)
+
+    >>> prpo(np.array([0.1, 0.9]), np.ones(2), omega0=np.array([0.4, 0.4]), delta=0.5)
+    Valued(value=array([0.1, 0.8]), slope=array([1., 0.]))
+    """
+    require(0 < delta <= 1, "delta", "in (0, 1]", delta)
+    ceiling, floor = omega0 / delta, omega0 * delta
+    inside = np.where(gain >= 0, omega < ceiling * (1 - _TIE), omega > floor * (1 + _TIE))
+    kept = np.where(gain >= 0, np.minimum(omega, ceiling), np.maximum(omega, floor))
+    return Valued(kept * gain, np.where(inside, gain, 0.0))
+
+
+def prpo_floor(
+    omega: Floats, gain: Floats, *, omega0: Floats, delta: float, price: float
+) -> Valued:
+    r"""PRPO with a price on leaving :math:`[\delta\omega_0, \omega_0/\delta]`, for every document.
+
+    .. math:: \text{prpo} - M \left( \max(0, \delta\omega_0 - \omega)
+              + \max(0, \omega - \omega_0/\delta) \right)
+
+    With M at least the largest :math:`|\mu|` the penalty is exact: at the optimum no document
+    leaves its interval.
+    """
+    bounded = prpo(omega, gain, omega0=omega0, delta=delta)
+    below = np.maximum(0, omega0 * delta - omega)
+    above = np.maximum(0, omega - omega0 / delta)
+    low = omega < omega0 * delta * (1 - _TIE)
+    high = omega > omega0 / delta * (1 + _TIE)
+    return Valued(
+        bounded.value - price * (below + above),
+        bounded.slope + price * (low.astype(np.float64) - high),
+    )
+
+
+def divergence(omega: Floats, *, omega0: Floats, total: Floats) -> Valued:
+    r"""A document's share of the Rényi divergence of exposures: :math:`\omega^2/(\omega_0 Z_q)`.
+
+    A document that production never exposes has no finite divergence; the smallest exposure that
+    double precision tells from 0 stands in, so that the risk is large and finite.
+    """
+    scale = np.maximum(omega0, 1e-12) * np.maximum(total, 1e-300)
+    return Valued(omega * omega / scale, 2 * omega / scale)
+
+
+def risk_factor(
+    delta: float, sessions: int, total: float, *, spread: float = 1.0, terms: int = 1
+) -> float:
+    r"""What the root of the divergence is multiplied with in the generalisation bound.
+
+    .. math:: C \sqrt{F \frac{Z}{N} \frac{1-\delta}{\delta}}
+
+    Safe IPS: C = F = 1. Safe DR: :math:`C = 1 + \max_k \beta_k/\alpha_k`, F = 2.
+    """
+    require(0 < delta < 1, "delta", "in (0, 1)", delta)
+    require(sessions >= 1, "sessions", "at least 1", sessions)
+    return float(spread * np.sqrt(terms * total / sessions * (1 - delta) / delta))
+
+
+def trust_spread(alpha: Floats, beta: Floats) -> float:
+    r""":math:`1 + \max_k \beta_k/\alpha_k` of the theorem; alpha must be positive where beta is."""
+    broken = (alpha <= 0) & (beta > 0)
+    if broken.any():
+        rank = int(np.argmax(broken)) + 1
+        require(False, f"alpha at rank {rank}", "positive for safe DR's bound", 0.0)
+    used = alpha > 0
+    return 1 + float((beta[used] / alpha[used]).max(initial=0.0))

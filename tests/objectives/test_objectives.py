@@ -1,0 +1,127 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from saferank.clicks import ClickModel, trust_bias
+from saferank.errors import InputError
+from saferank.objectives import OBJECTIVES, Context, Terms, prpo, prpo_floor, schedule, utility
+from saferank.objectives.exposure import risk_factor, trust_spread
+
+floats = st.lists(st.floats(0, 1), min_size=4, max_size=4).map(np.array)
+gains = st.lists(st.floats(-3, 3), min_size=4, max_size=4).map(np.array)
+deltas = st.floats(0.01, 1)
+
+
+def context(delta=0.5, sessions=1000):
+    users = trust_bias()
+    return Context(sessions, delta, users.alpha + users.beta, users, largest_gain=2.0)
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("part", ["reward", "risk"])
+def test_slopes_are_derivatives_of_values(name, part):
+    objective = OBJECTIVES[name].build(context())
+    judge = getattr(objective, part)
+    if judge is None:
+        pytest.skip(f"{name} has no risk")
+    rng = np.random.default_rng(3)
+    if objective.level == "exposure":
+        at, known = (
+            rng.uniform(0, 1, 50),
+            Terms(rng.normal(size=50), rng.uniform(0.1, 1, 50), np.full(50, 3.7)),
+        )
+    else:
+        at, known = rng.uniform(0, 3, (4, 10)), rng.normal(size=(4, 10))
+    direction, step = rng.normal(size=at.shape), 1e-7
+    rise = (
+        judge(at + step * direction, known).value.sum()
+        - judge(at - step * direction, known).value.sum()
+    )
+    assert (judge(at, known).slope * direction).sum() == pytest.approx(
+        rise / (2 * step), rel=1e-5, abs=1e-5
+    )
+
+
+@given(floats, floats, gains, deltas)
+def test_prpo_is_at_most_the_utility(omega, omega0, gain, delta):
+    assert (
+        prpo(omega, gain, omega0=omega0, delta=delta).value <= utility(omega, gain).value + 1e-12
+    ).all()
+
+
+@given(floats, floats, gains, deltas)
+def test_prpo_is_the_clipping_function_of_the_paper(omega, omega0, gain, delta):
+    omega0 = omega0 + 0.01
+    ratio, r = omega / omega0, omega0 * gain
+    paper = np.where(r >= 0, np.minimum(ratio, 1 / delta) * r, np.maximum(ratio, delta) * r)
+    assert prpo(omega, gain, omega0=omega0, delta=delta).value == pytest.approx(paper)
+
+
+@given(floats, floats, gains)
+def test_prpo_tends_to_utility_as_delta_falls(omega, omega0, gain):
+    bounded = prpo(omega, gain, omega0=omega0 + 0.1, delta=1e-6)
+    inside = (gain >= 0) | (omega > 2e-6)
+    assert bounded.value == pytest.approx(utility(omega, gain).value, abs=1e-5)
+    assert np.array_equal(bounded.slope[inside], gain[inside])
+
+
+@given(floats, gains)
+def test_production_is_a_fixed_point_at_delta_one(omega0, gain):
+    assert not prpo(omega0, gain, omega0=omega0, delta=1.0).slope.any()
+    assert not prpo_floor(omega0, gain, omega0=omega0, delta=1.0, price=5.0).slope.any()
+
+
+@given(floats, floats, gains, deltas)
+def test_the_floor_never_pays_for_leaving_the_interval(omega, omega0, gain, delta):
+    price = np.abs(gain).max() + 1
+    slope = prpo_floor(omega, gain, omega0=omega0, delta=delta, price=price).slope
+    assert (slope[omega < omega0 * delta * (1 - 1e-5)] > 0).all()
+    assert (slope[omega > omega0 / delta * (1 + 1e-5)] < 0).all()
+
+
+def test_zero_exposure_in_production_is_no_special_case():
+    valued = prpo(np.array([0.2, 0.0]), np.array([1.0, -1.0]), omega0=np.zeros(2), delta=0.5)
+    assert valued.value == pytest.approx([0, 0])
+    assert valued.slope == pytest.approx([0, 0])
+
+
+def test_safe_dr_has_every_factor_of_the_theorem():
+    users = trust_bias()
+    weights = users.alpha + users.beta
+    objective = OBJECTIVES["safe-dr"].build(Context(400, 0.2, weights, users))
+    spread = 1 + max(b / a for a, b in zip(users.alpha, users.beta, strict=True))
+    expected = spread * np.sqrt(2 * weights.sum() / 400 * 0.8 / 0.2)
+    assert objective.risk_weight == pytest.approx(expected)
+    assert OBJECTIVES["safe-ips"].build(
+        Context(400, 0.2, weights, users)
+    ).risk_weight == pytest.approx(np.sqrt(weights.sum() / 400 * 0.8 / 0.2))
+
+
+def test_divergence_of_production_from_itself_is_one():
+    omega0 = np.array([0.5, 0.3, 0.2])
+    risk = OBJECTIVES["safe-dr"].build(context()).risk
+    assert risk(omega0, Terms(omega0, omega0, np.ones(3))).value.sum() == pytest.approx(1)
+
+
+def test_schedules():
+    assert schedule("100/N")(50) == 1.0
+    assert schedule("0.01/N")(100) == pytest.approx(1e-4)
+    assert schedule("1/log N")(1000) == pytest.approx(1 / np.log(1000))
+    assert schedule(lambda n: 5 / n)(50) == 0.1
+    assert schedule(0.25)(10**9) == 0.25
+    for bad in ("soon", 0.0, 1.5, "0/N"):
+        with pytest.raises(InputError):
+            schedule(bad)(100)
+
+
+def test_bad_deltas_and_models_are_one_sentence():
+    with pytest.raises(InputError, match=r"`delta` must be in \(0, 1\]; got 0"):
+        prpo(np.ones(1), np.ones(1), omega0=np.ones(1), delta=0)
+    with pytest.raises(InputError, match=r"`delta` must be in \(0, 1\); got 1"):
+        risk_factor(1.0, 10, 1.0)
+    with pytest.raises(InputError, match="alpha at rank 2"):
+        trust_spread(np.array([0.5, 0.0]), np.array([0.1, 0.1]))
+    assert trust_spread(
+        ClickModel([0.5, 0.0], [0.1, 0.0]).alpha, np.array([0.1, 0.0])
+    ) == pytest.approx(1.2)
