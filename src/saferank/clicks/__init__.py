@@ -1,5 +1,14 @@
 """Click models, simulated users, and fitting click models to counts."""
 
+from saferank.clicks.fitting import (
+    Canonical,
+    FittedBias,
+    Misfit,
+    canonical,
+    fit_position_bias,
+    fit_trust_bias,
+)
+from saferank.clicks.identifiability import Identifiability, identifiability
 from saferank.clicks.models import ClickModel, blend, position_bias, relevance, trust_bias
 from saferank.clicks.rows import simulate_rows
 from saferank.clicks.simulation import simulate
@@ -19,17 +28,25 @@ from saferank.clicks.users import (
 
 __all__ = [
     "USERS",
+    "Canonical",
     "CascadeUsers",
     "ClickModel",
+    "FittedBias",
+    "Identifiability",
     "IndependentUsers",
+    "Misfit",
     "Patience",
     "Users",
     "adversarial",
     "attacker",
     "blend",
+    "canonical",
     "cascade",
     "dependent_clicks",
     "epsilon_adversarial",
+    "fit_position_bias",
+    "fit_trust_bias",
+    "identifiability",
     "noise",
     "position_bias",
     "relevance",

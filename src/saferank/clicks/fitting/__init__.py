@@ -1,0 +1,15 @@
+"""Fitting click models to counts: EM, intervention harvesting, errors, misfit, scale."""
+
+from saferank.clicks.fitting.fit import METHODS, FittedBias, fit_position_bias, fit_trust_bias
+from saferank.clicks.fitting.misfit import Misfit
+from saferank.clicks.fitting.scale import Canonical, canonical
+
+__all__ = [
+    "METHODS",
+    "Canonical",
+    "FittedBias",
+    "Misfit",
+    "canonical",
+    "fit_position_bias",
+    "fit_trust_bias",
+]
