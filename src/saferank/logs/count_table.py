@@ -130,14 +130,6 @@ class CountTable:
             return pq.read_table(self.source, columns=names)
         return self.source if names is None else self.source.select(names)
 
-    def expression(self, connection: Any) -> Any:
-        """The counts as a table of an Ibis DuckDB connection, read when it is run."""
-        if isinstance(self.source, Path):
-            return connection.read_parquet(str(self.source))
-        import ibis
-
-        return connection.read_in_memory(self.source, table_name=ibis.util.gen_name("counts"))
-
     def __repr__(self) -> str:
         return f"CountTable({self.rows:,} counts)"
 

@@ -6,17 +6,17 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from saferank.errors import InputError
+from saferank.errors import InputError, require
 from saferank.files import whole_file
 from saferank.logs import conditions, examples, sources
 from saferank.logs.count_table import COLUMNS, BrokenRule, CountReport, CountTable
 from saferank.logs.engines import DuckDB, Engine, opened
 from saferank.logs.schema import BEYOND, KEPT, Log, columns_of, read_log
-from saferank.logs.tally import KEYS, sessions, tally
+from saferank.logs.tally import KEYS, added_sessions, sessions, tally, total
 
 LogName = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
@@ -85,7 +85,7 @@ class Counted:
         """The counts, sorted, as an Ibis table of the local DuckDB."""
         import ibis
 
-        kept = self.tallied.filter(self.tallied.fate == KEPT, self.tallied.impressions > 0)
+        kept = self.tallied.filter(self.tallied.fate == KEPT)
         counts = kept.select(*COLUMNS).cast({"rank": "int32"})
         if self.by_query is not None:
             counts = counts.inner_join(self.by_query, "query_id").select(*COLUMNS, "sessions")
@@ -115,8 +115,8 @@ def counted(
     choice = EngineChoice(engine) if isinstance(engine, str) else engine
     source = sources.find(log)
     if isinstance(source, sources.Files) and source.local and source.format == "parquet":
-        named = [conditions.parse(text).column for text in where]
-        sources.check_parquet(source, [*columns_of(columns).values(), *named])
+        named = {conditions.parse(text).column for text in where}
+        sources.check_parquet(source, {*columns_of(columns).values()} - {"sessions"} | named)
     with (
         _scratch(choice.spill or beside) as folder,
         opened(choice.name, memory=choice.memory, spill=folder) as running,
@@ -128,11 +128,48 @@ def counted(
             running.write(tally(read), folder / "tally.parquet", "counting")
         )
         by_query = None
-        if read.has_sessions:
+        of_queries = _sessions_of(read, running, source, columns, where)
+        if of_queries is not None:
             by_query = local.connection.read_parquet(
-                running.write(sessions(read), folder / "sessions.parquet", "sessions")
+                running.write(of_queries, folder / "sessions.parquet", "sessions")
             )
+            _check_sessions(by_query)
         yield Counted(_report(running, tallied, by_query, read), local, tallied, by_query, read)
+
+
+def _sessions_of(
+    log: Log,
+    running: Engine,
+    source: sources.Files | sources.TableName,
+    columns: Mapping[str, str] | None,
+    where: Sequence[str],
+) -> Any | None:
+    """Sessions of queries: those of `session_id`, or what counts say of themselves, file by file.
+
+    Counts of some of the rows (`where`) do not know how many of their sessions are left.
+    """
+    if log.has_sessions:
+        return sessions(log)
+    names = columns_of(columns)
+    if not log.summed or where:
+        return None
+    parts = [source]
+    if isinstance(source, sources.Files):
+        parts = [replace(source, paths=(path,)) for path in source.paths]
+    tables = [running.read(part) for part in parts]
+    there = {names["sessions"] in table.columns for table in tables}
+    if there == {False}:
+        return None
+    require(there == {True}, "sessions", "a column of all of the counts, or of none", "some")
+    return added_sessions(
+        [table.select(query_id=names["query_id"], sessions=names["sessions"]) for table in tables]
+    )
+
+
+def _check_sessions(by_query: Any) -> None:
+    if "uneven" in by_query.columns:
+        uneven = by_query.count(where=by_query.uneven > 0).to_pyarrow().as_py()
+        require(uneven == 0, "sessions", "the same in all rows of a query", f"{uneven} others")
 
 
 @contextlib.contextmanager
@@ -157,16 +194,15 @@ def _local(running: Engine, choice: EngineChoice, folder: Path) -> Iterator[Duck
 
 def _report(running: Engine, tallied: Any, by_query: Any | None, log: Log) -> CountReport:
     fates = tallied.group_by("fate").agg(
-        rows=tallied.rows.sum().cast("decimal(38, 0)").cast("int64"),
-        impressions=tallied.impressions.sum().cast("decimal(38, 0)").cast("int64"),
-        clicks=tallied.clicks.sum().cast("decimal(38, 0)").cast("int64"),
-        groups=tallied.count(where=tallied.impressions > 0),
+        rows=total(tallied.rows),
+        impressions=total(tallied.impressions),
+        clicks=total(tallied.clicks),
+        groups=tallied.count(),
         queries=tallied.query_id.nunique(),
         ranks=tallied["rank"].max(),
     )
     by_fate = {row["fate"]: row for row in fates.to_pyarrow().to_pylist()}
     kept = by_fate.get(KEPT, dict.fromkeys(fates.columns, 0))
-    total = 0 if by_query is None else by_query.sessions.sum().to_pyarrow().as_py()
     return CountReport(
         rows=sum(row["rows"] for row in by_fate.values()),
         impressions=kept["impressions"],
@@ -174,7 +210,7 @@ def _report(running: Engine, tallied: Any, by_query: Any | None, log: Log) -> Co
         groups=kept["groups"],
         queries=kept["queries"],
         ranks=kept["ranks"],
-        sessions=None if by_query is None else int(total or 0),
+        sessions=None if by_query is None else _all_sessions(by_query),
         duplicates=kept["rows"] - kept["impressions"] if log.has_sessions else 0,
         beyond=by_fate.get(BEYOND, {"rows": 0})["rows"],
         bad=tuple(
@@ -185,6 +221,10 @@ def _report(running: Engine, tallied: Any, by_query: Any | None, log: Log) -> Co
             if fate > KEPT
         ),
     )
+
+
+def _all_sessions(by_query: Any) -> int:
+    return int(total(by_query.sessions).to_pyarrow().as_py() or 0)
 
 
 def _refusal(report: CountReport) -> str:

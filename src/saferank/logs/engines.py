@@ -101,6 +101,13 @@ class DuckDB:
             return self.connection.read_csv(paths, hive_partitioning=hive, union_by_name=True)
         return self.connection.read_json(paths, hive_partitioning=hive, union_by_name=True)
 
+    def table(self, name: str, source: Any) -> Any:
+        """A Parquet file, or an Arrow table under a name and without a copy, as an Ibis table."""
+        if isinstance(source, Path):
+            return self.connection.read_parquet(str(source))
+        self.connection.con.register(name, source)
+        return self.connection.table(name)
+
     def write(self, expression: Any, path: Path, title: str, **options: Any) -> str:
         """Run the expression into one Parquet file; `options` are of DuckDB's writer."""
         with self._progress(title):

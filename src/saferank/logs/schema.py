@@ -21,7 +21,7 @@ MOST = 2**62
 _ALWAYS = ("query_id", "doc_id", "rank")
 _ROWS = ("click",)
 _SUMMED = ("impressions", "clicks")
-NAMES = (*_ALWAYS, *_ROWS, *_SUMMED, "session_id")
+NAMES = (*_ALWAYS, *_ROWS, *_SUMMED, "session_id", "sessions")
 
 
 @dataclass(frozen=True, eq=False)

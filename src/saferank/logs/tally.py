@@ -5,6 +5,7 @@ No engine is named here: `engines` runs the expressions, `counting` puts the par
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from saferank.logs.schema import KEPT, Log
@@ -32,7 +33,7 @@ def _tally_rows(log: Log) -> Any:
 def _tally_summed(log: Log) -> Any:
     table = log.table
     return table.group_by(*KEYS, "fate").agg(
-        rows=table.count(), impressions=_sum(table.impressions), clicks=_sum(table.clicks)
+        rows=table.count(), impressions=total(table.impressions), clicks=total(table.clicks)
     )
 
 
@@ -55,7 +56,7 @@ def _tally_sessions(log: Log) -> Any:
     fate = two.ifelse(ibis.literal(log.conflict, "int16"), seen.fate)
     shown = seen.select("query_id", "doc_id", "rank", "rows", "clicked", fate=fate)
     return shown.group_by(*KEYS, "fate").agg(
-        rows=_sum(shown.rows), impressions=shown.count(), clicks=shown.count(where=shown.clicked)
+        rows=total(shown.rows), impressions=shown.count(), clicks=shown.count(where=shown.clicked)
     )
 
 
@@ -63,11 +64,37 @@ def sessions(log: Log) -> Any:
     """Different sessions of each query that saw at least one row that is kept."""
     kept = log.table.filter(log.table.fate == KEPT)
     pairs = kept.select("query_id", "session_id").distinct()
-    counted = pairs.group_by("query_id").agg(sessions=pairs.count())
+    return _of_queries(pairs.group_by("query_id").agg(sessions=pairs.count()))
+
+
+def added_sessions(tables: Sequence[Any]) -> Any:
+    """Sessions of each query, added over tables of counts that say them on every row.
+
+    `uneven` counts the tables that say different numbers for one query, or none.
+    """
+    import ibis
+
+    said = [
+        table.group_by("query_id").agg(
+            sessions=table.sessions.max(),
+            uneven=(table.sessions.min() != table.sessions.max())
+            | (table.sessions.count() < table.count()),
+        )
+        for table in tables
+    ]
+    each = ibis.union(*said) if len(said) > 1 else said[0]
+    return _of_queries(
+        each.group_by("query_id").agg(
+            sessions=total(each.sessions), uneven=each.count(where=each.uneven)
+        )
+    )
+
+
+def _of_queries(counted: Any) -> Any:
     return counted.cast({"query_id": _id_type(counted.query_id), "sessions": "int64"})
 
 
-def _sum(column: Any) -> Any:
+def total(column: Any) -> Any:
     """A sum as a 64-bit integer in every engine: DuckDB's is wider and would become a float."""
     return column.sum().cast("decimal(38, 0)").cast("int64")
 
