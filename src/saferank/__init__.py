@@ -11,8 +11,8 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-_PACKAGES = ("clicks", "data", "gains", "logs", "objectives", "plackett_luce")
-_FUNCTIONS: dict[str, str] = {}
+_PACKAGES = ("clicks", "data", "gains", "logs", "objectives", "plackett_luce", "rankers")
+_FUNCTIONS = {"learn": "saferank.rankers"}
 
 __all__ = ["__version__", *_PACKAGES, *_FUNCTIONS]
 

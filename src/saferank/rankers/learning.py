@@ -1,0 +1,304 @@
+"""`learn`: from data, counts and a click model to a ranker, by a method's recipe."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit
+
+from saferank.clicks import ClickModel
+from saferank.data import RankingData, Scaling
+from saferank.errors import InputError, require
+from saferank.flat import Floats
+from saferank.gains import GAINS, LOSSES, Evidence
+from saferank.logs import Counts
+from saferank.objectives import OBJECTIVES, Context, Objective, Terms, schedule
+from saferank.plackett_luce import log_probability, sample
+from saferank.rankers.goals import (
+    ExposureGoal,
+    Goal,
+    ImitationGoal,
+    PointwiseGoal,
+    RankingGoal,
+)
+from saferank.rankers.methods import METHODS, Recipe
+from saferank.rankers.problem import Log, label_terms, labelled, split, terms
+from saferank.rankers.ranker import Card, Ranker, versions
+from saferank.rankers.scorers import Run, Scorer, family
+from saferank.rankers.training import History, Part
+from saferank.seeds import derive
+
+Production = Ranker | npt.ArrayLike | None
+
+
+def learn(
+    data: RankingData,
+    counts: Counts | None = None,
+    users: ClickModel | None = None,
+    *,
+    method: str = "prpo",
+    production: Production = None,
+    validation: tuple[RankingData, Counts | None] | None = None,
+    seed: int = 0,
+    checkpoint: str | Path | None = None,
+    **changes: Any,
+) -> Ranker:
+    """Learn a ranker from a click log (or, for `skyline`, from labels).
+
+    `production` is the ranker that showed the log's documents, or its scores (one a document);
+    without it, propensities are the log's own averages. `validation` are queries and counts to
+    stop by; without it 15 % of the queries seen are held out. Further options are the parts of
+    the method's `Recipe`: `gain=`, `objective=`, `scorer=`, `delta=`, `weights=`, `start=`,
+    `keep=`, `settings=` and so on. A run with a `checkpoint` folder goes on where it was killed.
+
+    >>> import saferank as sr
+    >>> world = sr.data.synthetic("small", queries=40, seed=0)
+    >>> users = sr.clicks.trust_bias()
+    >>> shown = np.zeros(world.train.documents)
+    >>> counts = sr.clicks.simulate(world.train, shown, users, sessions=1000, seed=0)
+    >>> ranker = sr.learn(world.train, counts, users, method="prpo", production=shown,
+    ...                   scorer="linear", settings=sr.rankers.Settings(steps=50))
+    >>> ranker.scores(world.test).shape == (world.test.documents,)
+    True
+    """
+    require(method in METHODS, "method", f"one of {', '.join(METHODS)}", method)
+    recipe = METHODS[method].changed(**changes)
+    run = _Run(recipe, users, production, seed)
+    log, held = run.logs(data, counts, validation)
+    folder = None if checkpoint is None else Path(checkpoint) / run.key(method, data, counts)
+    scorer, histories = run.scorer(log, held, folder)
+    card = Card(
+        method=method,
+        recipe=recipe.record(),
+        seed=seed,
+        sessions=0 if counts is None else counts.total,
+        weights=run.weights.tolist(),
+        users=None if users is None else users.record(),
+        data=data.fingerprint(),
+        keep=recipe.keep,
+        slack=recipe.slack,
+        history=histories["ranker"],
+        regression=histories.get("regression", {}),
+        versions=versions(),
+    )
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)
+    return Ranker(scorer, run.scaling_of(data), card, recipe.start == "add")
+
+
+@dataclass
+class _Run:
+    """One call of `learn`: the recipe, who clicked, and who showed the documents."""
+
+    recipe: Recipe
+    users: ClickModel | None
+    production: Production
+    seed: int
+
+    def __post_init__(self) -> None:
+        self.weights = self.recipe.rank_weights(self.users)
+        self._scaling: Scaling | None = None
+
+    # -- what is learned from ------------------------------------------------------------------
+
+    def logs(
+        self,
+        data: RankingData,
+        counts: Counts | None,
+        validation: tuple[RankingData, Counts | None] | None,
+    ) -> tuple[Log, Log]:
+        """Training and validation queries, scaled, with production's scores where known."""
+        log = self._log(self._with_production(data, self.production), counts)
+        held = None
+        if validation is not None:
+            ranker = self.production if isinstance(self.production, Ranker) else None
+            held = self._log(self._with_production(validation[0], ranker), validation[1])
+            require(held.data.width == data.width, "validation", "of the same features", held.data)
+        train, held = split(log, held, self.seed)
+        scaling = self.scaling_of(data)
+        return _scaled(train, scaling), _scaled(held, scaling)
+
+    def _log(self, data: RankingData, counts: Counts | None) -> Log:
+        if self.recipe.gain == "labels":
+            return labelled(data)
+        if counts is None or self.users is None:
+            raise InputError("`counts` and `users` must be given unless the gain is labels.")
+        require(
+            counts.ranks == self.users.ranks, "users", f"of {counts.ranks} ranks", self.users.ranks
+        )
+        return Log(data, counts)
+
+    def _with_production(self, data: RankingData, production: Production) -> RankingData:
+        if production is None:
+            return data
+        scores = production.scores(data) if isinstance(production, Ranker) else production
+        return replace(data, production=np.asarray(scores, dtype=np.float64))
+
+    def scaling_of(self, data: RankingData) -> Scaling:
+        """Production's own scaling where learning starts from its model, else fitted on train."""
+        if self._scaling is None:
+            model = self._model()
+            self._scaling = (
+                Scaling.fit(data, self.recipe.scaling) if model is None else model.scaling
+            )
+        return self._scaling
+
+    def _model(self) -> Ranker | None:
+        """Production's model, where learning starts from it."""
+        usable = (
+            self.recipe.start == "production"
+            and isinstance(self.production, Ranker)
+            and self.production.scorer.kind == self.recipe.scorer
+            and not self.production.adds_production
+        )
+        return self.production if usable else None  # type: ignore[return-value]
+
+    # -- what is reached for -------------------------------------------------------------------
+
+    def goals(self, log: Log, held: Log, found: tuple[Floats, Floats] | None) -> tuple[Goal, Goal]:
+        """The objective on training queries (propensities clipped) and on validation queries."""
+        train_terms = self._terms(log, found and found[0], clip=True)
+        held_terms = self._terms(held, found and found[1], clip=False)
+        entry = OBJECTIVES[self.recipe.objective]
+        sessions = log.counts.total
+        given = entry.delta if self.recipe.delta is None else self.recipe.delta
+        context = Context(
+            sessions=sessions,
+            delta=schedule(given)(sessions),
+            weights=self.weights,
+            users=self.users,
+            largest_gain=float(np.abs(train_terms.gain).max(initial=0.0)),
+        )
+        objective = entry.build(context)
+        return self._goal(log, objective, train_terms), self._goal(held, objective, held_terms)
+
+    def _terms(self, log: Log, predictions: Floats | None, *, clip: bool) -> Terms:
+        if self.recipe.gain == "labels":
+            highest = float(log.data.known_labels.max(initial=0)) or 1.0
+            return label_terms(log.data, self.weights, highest)
+        assert self.users is not None
+        return terms(
+            log, self.recipe.gain, self.users, self.weights, clip=clip, predictions=predictions
+        )
+
+    def _goal(self, log: Log, objective: Objective, known: Terms) -> Goal:
+        if objective.level == "ranking":
+            return self._ranking_goal(log, objective, known)
+        return ExposureGoal(
+            log.data.queries,
+            objective,
+            known,
+            self.weights,
+            log.share(),
+            gradient=self.recipe.gradient,
+            samples=self.recipe.samples,
+            seed=derive(self.seed, "gradient"),
+            risk_weight=objective.risk_weight,
+        )
+
+    def _ranking_goal(self, log: Log, objective: Objective, known: Terms) -> Goal:
+        if log.data.production is None:
+            raise InputError("`production` must be given: this objective draws its rankings.")
+        offsets, ranks = log.data.offsets, self.weights.size
+        drawn = sample(
+            log.data.production, ranks, self.recipe.samples, derive(self.seed, "draw"), offsets
+        )
+        gains = np.where(drawn >= 0, known.gain[drawn], 0.0)
+        return RankingGoal(
+            log.data.queries,
+            objective,
+            np.where(drawn >= 0, drawn - offsets[:-1, None, None], -1),
+            gains @ self.weights,
+            log_probability(drawn, log.data.production, offsets),
+            log.share(),
+            risk_weight=objective.risk_weight,
+        )
+
+    # -- how it is reached ---------------------------------------------------------------------
+
+    def scorer(
+        self, log: Log, held: Log, folder: Path | None
+    ) -> tuple[Scorer, dict[str, dict[str, list[float]]]]:
+        """The learned scorer, and the histories of what was trained."""
+        histories: dict[str, dict[str, list[float]]] = {}
+        found = None
+        if self.recipe.gain != "labels" and GAINS[self.recipe.gain].needs_predictions:
+            found, history = self._predictions(log, held, folder and folder / "regression")
+            histories["regression"] = _plain(history)
+        goal, held_goal = self.goals(log, held, found)
+        start = self._start(log, held, folder and folder / "start")
+        train, check = (
+            Part(part.data, aim, part.data.production if self.recipe.start == "add" else None)
+            for part, aim in ((log, goal), (held, held_goal))
+        )
+        run = Run(self.recipe.settings, derive(self.seed, "learning"), folder and folder / "ranker")
+        scorer, history = family(self.recipe.scorer).fit(start, train, check, run)
+        histories["ranker"] = _plain(history)
+        return scorer, histories
+
+    def _predictions(
+        self, log: Log, held: Log, folder: Path | None
+    ) -> tuple[tuple[Floats, Floats], History]:
+        """Predicted relevance of training and validation documents, fitted to the clicks."""
+        assert self.users is not None
+        parts = []
+        for part, clip in ((log, True), (held, False)):
+            known = part.propensities(self.users, self.weights)
+            known = known.clipped(part.counts.total) if clip else known
+            loss = LOSSES[self.recipe.regression](Evidence(part.counts, self.users, known))
+            goal = PointwiseGoal(part.data.queries, loss, 1 / part.counts.total)
+            parts.append(Part(part.data, goal))
+        kind, seed = family(self.recipe.scorer), derive(self.seed, "regression")
+        fresh = kind.fresh(log.data.width, self.recipe.settings, seed)
+        run = Run(self.recipe.settings, seed, folder, "regression")
+        fitted, history = kind.fit(fresh, parts[0], parts[1], run)
+        found = (expit(fitted.scores(log.data.features)), expit(fitted.scores(held.data.features)))
+        return found, history
+
+    def _start(self, log: Log, held: Log, folder: Path | None) -> Scorer:
+        model = self._model()
+        if model is not None:
+            return model.scorer.copy()
+        kind, seed = family(self.recipe.scorer), derive(self.seed, "start")
+        fresh = kind.fresh(log.data.width, self.recipe.settings, seed)
+        if self.recipe.start == "scratch":
+            return fresh
+        shown, held_shown = log.data.production, held.data.production
+        if shown is None or held_shown is None:
+            raise InputError(
+                f"`production` must be given to start from it (validation too); "
+                f"got none, and start={self.recipe.start!r}."
+            )
+        if self.recipe.start == "add":
+            return fresh.silenced()
+        train = Part(log.data, ImitationGoal(log.data.queries, shown))
+        check = Part(held.data, ImitationGoal(held.data.queries, held_shown))
+        run = Run(self.recipe.settings, seed, folder, "imitating production")
+        return kind.fit(fresh, train, check, run)[0]
+
+    def key(self, method: str, data: RankingData, counts: Counts | None) -> str:
+        """Names this run: another recipe, seed, data or log has another checkpoint."""
+        digest = hashlib.blake2b(digest_size=8)
+        digest.update(
+            json.dumps([method, self.recipe.record(), self.seed], sort_keys=True).encode()
+        )
+        digest.update(data.fingerprint().encode())
+        if counts is not None:
+            digest.update(counts.clicks.data)
+            digest.update(counts.impressions.data)
+        return digest.hexdigest()
+
+
+def _scaled(log: Log, scaling: Scaling) -> Log:
+    return Log(scaling.apply(log.data), log.counts)
+
+
+def _plain(history: History) -> dict[str, list[float]]:
+    return {"steps": [float(step) for step in history.steps], "values": list(history.values)}

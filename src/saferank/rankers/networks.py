@@ -1,0 +1,173 @@
+"""Torch modules that score documents: linear, MLP, or any module of the user's."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from saferank.data.ranking import Features
+from saferank.errors import InputError, require
+from saferank.flat import Floats
+from saferank.seeds import generator
+
+ModuleFactory = Callable[[int], nn.Module]
+
+# Documents are scored in pieces of this many rows, each on one thread: the pieces, and so the
+# bits of the result, do not depend on how many threads there are.
+_ROWS = 4096
+
+
+def feed_forward(width: int, hidden: Sequence[int], seed: int) -> nn.Module:
+    """A linear module, or an MLP with ReLU where `hidden` names layers."""
+    rng = generator(seed, "network")
+    sizes = [width, *hidden, 1]
+    layers: list[nn.Module] = []
+    for inputs, outputs in itertools.pairwise(sizes):
+        layer = nn.Linear(inputs, outputs, device="meta").to_empty(device="cpu")
+        bound = 1 / np.sqrt(max(inputs, 1))
+        with torch.no_grad():
+            for parameter in (layer.weight, layer.bias):
+                drawn = rng.uniform(-bound, bound, tuple(parameter.shape))
+                parameter.copy_(torch.from_numpy(drawn))
+        layers += [layer, nn.ReLU()]
+    return nn.Sequential(*layers[:-1])
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkScorer:
+    """A torch module with one output a document."""
+
+    module: nn.Module
+    width: int
+    hidden: tuple[int, ...] | None
+    """Sizes of the hidden layers; None for a user's own module."""
+
+    @property
+    def kind(self) -> str:
+        """The scorer's name in the table of scorers."""
+        if self.hidden is None:
+            return "module"
+        return "mlp" if self.hidden else "linear"
+
+    def scores(self, features: Features) -> Floats:
+        """One score a document."""
+        with one_thread_each(), torch.inference_mode():
+            return joined(forward(self.module, features))
+
+    def copy(self) -> Self:
+        """The same scorer with parameters of its own."""
+        return type(self)(copy.deepcopy(self.module), self.width, self.hidden)
+
+    def silenced(self) -> Self:
+        """A scorer that says 0 for every document and can still learn: its last layer is 0."""
+        require(self.hidden is not None, "start", "production or scratch for own modules", "add")
+        quiet = self.copy()
+        with torch.no_grad():
+            for parameter in list(quiet.module.parameters())[-2:]:
+                parameter.zero_()
+        return quiet
+
+    def save(self, folder: Path) -> dict[str, Any]:
+        """Write the parameters; returns what `load` needs beside them."""
+        state = {name: value.contiguous() for name, value in self.module.state_dict().items()}
+        save_file(state, folder / "scorer.safetensors")
+        return {"width": self.width, "hidden": None if self.hidden is None else list(self.hidden)}
+
+    @classmethod
+    def load(cls, folder: Path, record: dict[str, Any], module: ModuleFactory | None) -> Self:
+        """Read what `save` wrote; a user's own module is made anew by its factory."""
+        width, hidden = int(record["width"]), record["hidden"]
+        require(0 <= width <= 1_000_000, "width", "in 0..1000000", width)
+        if hidden is None:
+            if module is None:
+                raise InputError(
+                    "`module` must be given to load a ranker with a module of its own."
+                )
+            made = module(width)
+        else:
+            hidden = tuple(int(size) for size in hidden)
+            sane = len(hidden) <= 64 and all(0 < size <= 65536 for size in hidden)
+            require(sane, "hidden", "at most 64 layers of at most 65536", hidden)
+            made = feed_forward(width, hidden, seed=0)
+        try:
+            made.load_state_dict(load_file(folder / "scorer.safetensors"))
+        except (RuntimeError, OSError) as error:
+            raise InputError(f"`{folder}` must hold this scorer's parameters; {error}.") from error
+        return cls(made, width, hidden)
+
+
+@contextmanager
+def one_thread_each() -> Iterator[None]:
+    """Torch on one thread inside: parallel work is done in pieces instead."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _in_pieces(call: Callable[[int], Any], pieces: int) -> list[Any]:
+    workers = min(pieces, torch.get_num_interop_threads())
+    if workers <= 1:
+        return [call(piece) for piece in range(pieces)]
+    with_mode = torch.is_inference_mode_enabled()
+
+    def work(piece: int) -> Any:
+        with torch.inference_mode(with_mode):
+            return call(piece)
+
+    return list(_pool().map(work, range(pieces)))
+
+
+_POOL: list[ThreadPoolExecutor] = []
+
+
+def _pool() -> ThreadPoolExecutor:
+    if not _POOL:
+        threads = torch.get_num_interop_threads()
+        _POOL.append(ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)))
+    return _POOL[0]
+
+
+def forward(module: nn.Module, features: Features) -> list[Tensor]:
+    """Outputs of the module, piece by piece."""
+    tensor = torch.from_numpy(features)
+    starts = range(0, max(tensor.shape[0], 1), _ROWS)
+
+    def piece(index: int) -> Tensor:
+        output: Tensor = module(tensor[starts[index] : starts[index] + _ROWS])
+        return output.reshape(-1)
+
+    return _in_pieces(piece, len(starts))
+
+
+def backward(module: nn.Module, outputs: list[Tensor], gradient: Floats) -> None:
+    """Set every parameter's gradient from that in the outputs, adding pieces in their order."""
+    parameters = [p for p in module.parameters() if p.requires_grad]
+    flows = torch.split(torch.from_numpy(gradient), [len(out) for out in outputs])
+
+    def piece(index: int) -> tuple[Tensor | None, ...]:
+        flow = flows[index].to(outputs[index].dtype)
+        return torch.autograd.grad(outputs[index], parameters, flow, allow_unused=True)
+
+    parts = _in_pieces(piece, len(outputs))
+    for index, parameter in enumerate(parameters):
+        grads = [part[index] for part in parts if part[index] is not None]
+        parameter.grad = torch.stack(grads).sum(dim=0) if grads else None
+
+
+def joined(outputs: list[Tensor]) -> Floats:
+    """The pieces as one float64 array."""
+    return torch.cat(outputs).detach().numpy().astype(np.float64)

@@ -1,0 +1,105 @@
+"""What there is to learn from: the queries that were seen, their propensities and their gains."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from saferank import flat
+from saferank.clicks import ClickModel
+from saferank.data import RankingData
+from saferank.errors import require
+from saferank.flat import Floats
+from saferank.gains import GAINS, Evidence, Propensities, exact, from_log
+from saferank.logs import Counts
+from saferank.objectives import Terms
+from saferank.plackett_luce import exposure
+from saferank.seeds import generator
+
+HELD_OUT = 0.15
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """Queries with their counts; production's scores are with the data where they are known."""
+
+    data: RankingData
+    counts: Counts
+
+    def __post_init__(self) -> None:
+        same = np.array_equal(self.data.offsets, self.counts.offsets)
+        require(same, "counts", f"of the data's documents ({self.data!r})", repr(self.counts))
+
+    def subset(self, queries: flat.Array) -> Log:
+        """Some queries of it."""
+        return Log(self.data.subset(queries), self.counts.subset(queries))
+
+    def seen(self) -> Log:
+        """The queries that had sessions: the others carry no weight."""
+        visited = self.counts.sessions > 0
+        return self if visited.all() else self.subset(np.flatnonzero(visited))
+
+    def share(self) -> Floats:
+        """N_q / N."""
+        return self.counts.sessions / max(self.counts.total, 1)
+
+    def propensities(self, users: ClickModel, weights: Floats) -> Propensities:
+        """Exact where production's scores are known, else from the log."""
+        if self.data.production is None:
+            return from_log(self.counts, users, weights)
+        return exact(self.data.production, self.data.offsets, users, weights)
+
+
+def split(log: Log, validation: Log | None, seed: int) -> tuple[Log, Log]:
+    """Training and validation queries, seen ones only; without `validation` 15 % are held out."""
+    train = log.seen()
+    require(train.counts.total > 0, "counts", "of at least one session", train.counts.total)
+    if validation is not None:
+        held = validation.seen()
+        require(held.counts.total > 0, "validation", "of at least one session", 0)
+        return train, held
+    if train.data.queries == 1:
+        return train, train  # nothing to hold out: the one query has to serve for both
+    order = generator(seed, "held out").permutation(train.data.queries)
+    count = min(max(1, round(HELD_OUT * order.size)), order.size - 1)
+    return train.subset(np.sort(order[count:])), train.subset(np.sort(order[:count]))
+
+
+def total_weight(offsets: flat.Ints, weights: Floats) -> Floats:
+    """Z of each document's query: the weights of as many ranks as it has documents."""
+    sums = np.concatenate([[0.0], np.cumsum(weights)])
+    return flat.spread(sums[np.minimum(flat.sizes(offsets), weights.size)], offsets)
+
+
+def terms(
+    log: Log,
+    gain: str,
+    users: ClickModel,
+    weights: Floats,
+    *,
+    clip: bool,
+    predictions: Floats | None,
+) -> Terms:
+    """Gains of the documents, with propensities clipped for training only."""
+    propensities = log.propensities(users, weights)
+    trusted = propensities.clipped(log.counts.total) if clip else propensities
+    evidence = Evidence(log.counts, users, trusted, predictions)
+    gains = GAINS[gain].estimate(evidence)
+    return Terms(gains, propensities.omega, total_weight(log.data.offsets, weights))
+
+
+def labelled(data: RankingData) -> Log:
+    """Full information as a log: every query seen once, and no clicks."""
+    counts = Counts.zeros(data.offsets, 1)
+    return Log(data, replace(counts, sessions=np.ones(data.queries, dtype=np.int64)))
+
+
+def label_terms(data: RankingData, weights: Floats, highest: float) -> Terms:
+    """The labels as gains, the highest grade being 1."""
+    production = np.zeros(data.documents) if data.production is None else data.production
+    return Terms(
+        data.known_labels.astype(np.float64) / highest,
+        exposure(production, weights, data.offsets),
+        total_weight(data.offsets, weights),
+    )

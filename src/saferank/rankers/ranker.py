@@ -1,0 +1,127 @@
+"""A ranker: scaling and scorer together, what it was learned from, saved without running code."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+
+import saferank
+from saferank.data import RankingData, Scaling
+from saferank.errors import InputError, require
+from saferank.files import read_json, whole_folder, write_json
+from saferank.flat import Floats, Ints, top
+from saferank.plackett_luce import sample
+from saferank.rankers.networks import ModuleFactory
+from saferank.rankers.scorers import SCORERS, Networks, Scorer
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Card:
+    """Where a ranker comes from: everything needed to repeat it."""
+
+    method: str
+    recipe: dict[str, Any]
+    seed: int
+    sessions: int
+    weights: list[float]
+    users: dict[str, Any] | None
+    data: str
+    """Fingerprint of the training data."""
+    keep: float | None = None
+    slack: float | None = None
+    history: dict[str, list[float]] = field(default_factory=dict)
+    regression: dict[str, list[float]] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+
+
+def versions() -> dict[str, str]:
+    """Versions of what a ranker is made with."""
+    import torch
+
+    return {
+        "saferank": saferank.__version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "torch": torch.__version__,
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class Ranker:
+    """Scores documents; its policy is Plackett-Luce over the scores."""
+
+    scorer: Scorer
+    scaling: Scaling
+    card: Card
+    adds_production: bool = False
+    """Whether the scorer corrects production's score, which the data must then carry."""
+
+    def scores(self, data: RankingData) -> Floats:
+        """One score a document."""
+        width = self.scorer.width
+        require(data.width == width, "features", f"{width} a document", data.width)
+        scores = self.scorer.scores(self.scaling.apply(data).features)
+        if not self.adds_production:
+            return scores
+        if data.production is None:
+            raise InputError(
+                "`production` scores must be with the items: this ranker adds to them."
+            )
+        return scores + data.production
+
+    def rank(
+        self, data: RankingData, k: int, *, mode: Literal["sample", "sort"] = "sort", seed: int = 0
+    ) -> Ints:
+        """Positions of the first k documents of each query; -1 past the end of a list."""
+        require(k >= 1, "k", "at least 1", k)
+        require(mode in ("sample", "sort"), "mode", "'sample' or 'sort'", mode)
+        scores = self.scores(data)
+        if mode == "sort":
+            return top(scores, k, data.offsets)
+        return sample(scores, k, 1, seed, data.offsets)[:, 0, :]
+
+    def save(self, folder: str | Path) -> None:
+        """Write the ranker as a folder of safetensors and JSON, whole or not at all."""
+        with whole_folder(Path(folder)) as temporary:
+            write_json(
+                temporary / "ranker.json",
+                {
+                    "format": FORMAT,
+                    "scorer": {"kind": self.scorer.kind, **self.scorer.save(temporary)},
+                    "scaling": self.scaling.record(),
+                    "adds_production": self.adds_production,
+                    "card": asdict(self.card),
+                },
+            )
+
+    @classmethod
+    def load(cls, folder: str | Path, *, module: ModuleFactory | None = None) -> Self:
+        """Read a saved ranker; `module` makes the user's own network where it has one."""
+        path = Path(folder) / "ranker.json"
+        require(path.is_file(), "folder", "a saved ranker (with ranker.json)", str(folder))
+        record = read_json(path)
+        try:
+            require(record["format"] == FORMAT, "format", f"{FORMAT}", record["format"])
+            scorer = _load_scorer(Path(folder), record["scorer"], module)
+            return cls(
+                scorer,
+                Scaling.from_record(record["scaling"]),
+                Card(**record["card"]),
+                bool(record["adds_production"]),
+            )
+        except (KeyError, TypeError) as error:
+            raise InputError(f"`{path}` must be a ranker's record; {error!r} is off.") from error
+
+
+def _load_scorer(folder: Path, record: dict[str, Any], module: ModuleFactory | None) -> Scorer:
+    kind = record["kind"]
+    if kind == "module":
+        return Networks().load(folder, record, module)
+    require(kind in SCORERS, "scorer", f"one of {', '.join(SCORERS)}", kind)
+    return SCORERS[kind].load(folder, record, module)
