@@ -161,7 +161,7 @@ def test_an_interrupted_run_goes_on_where_it_was(production, counts, tmp_path, m
     resumed.save(tmp_path / "resumed")
     assert files(tmp_path / "whole") == files(tmp_path / "resumed")
     assert len(calls) > 190
-    assert not list((tmp_path / "checkpoints").iterdir())
+    assert not (tmp_path / "checkpoints").exists()
 
 
 def test_a_killed_process_resumes_to_the_same_file(tmp_path):
@@ -263,8 +263,9 @@ def test_no_clicks_and_one_session_give_a_finite_ranker(method):
 
 
 def test_without_production_propensities_come_from_the_log(counts):
-    ranker = learn(WORLD.train, counts, USERS, method="dr", settings=QUICK)
-    assert np.isfinite(ranker.scores(WORLD.test)).all()
+    for method in ("dr", "prpo"):
+        ranker = learn(WORLD.train, counts, USERS, method=method, settings=QUICK)
+        assert np.isfinite(ranker.scores(WORLD.test)).all()
 
 
 def test_alpha_zero_at_a_shown_rank():
@@ -286,7 +287,8 @@ def test_bad_input_is_one_sentence(counts, production):
         (lambda: learn(data, None, USERS), "`counts` and `users` must be given"),
         (lambda: learn(WORLD.test, counts, USERS), "`counts` must be of the data's documents"),
         (lambda: learn(data, counts, trust_bias(3)), "`users` must be of 5 ranks; got 3"),
-        (lambda: learn(data, counts, USERS), "`production` must be given to start from it"),
+        (lambda: learn(data, counts, USERS, start="add"), "`production` must be given to add"),
+        (lambda: learn(data, counts, USERS, method="ppo"), "this objective draws its rankings"),
         (lambda: learn(data, Counts.zeros(data.offsets, 5), USERS), "at least one session"),
         (
             lambda: learn(data, counts, USERS, production=np.ones(3)),

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import saferank
-from saferank.cli import count, data, demo
+from saferank.cli import count, data, demo, learn
 from saferank.errors import SaferankError
 
 app = typer.Typer(
@@ -19,6 +19,7 @@ app = typer.Typer(
 )
 app.command("demo")(demo.demo)
 app.command("count")(count.count)
+app.command("learn")(learn.learn)
 app.add_typer(data.app, name="data")
 
 

@@ -89,7 +89,7 @@ def learn(
         versions=versions(),
     )
     if folder is not None:
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder)
     return Ranker(scorer, run.scaling_of(data), card, recipe.start == "add")
 
 
@@ -270,16 +270,14 @@ class _Run:
         fresh = kind.fresh(log.data.width, self.recipe.settings, seed)
         if self.recipe.start == "scratch":
             return fresh
-        shown, held_shown = log.data.production, held.data.production
-        if shown is None or held_shown is None:
-            raise InputError(
-                f"`production` must be given to start from it (validation too); "
-                f"got none, and start={self.recipe.start!r}."
-            )
         if self.recipe.start == "add":
+            if log.data.production is None or held.data.production is None:
+                raise InputError("`production` must be given to add to it (for validation too).")
             return fresh.silenced()
-        train = Part(log.data, ImitationGoal(log.data.queries, shown))
-        check = Part(held.data, ImitationGoal(held.data.queries, held_shown))
+        train, check = (
+            Part(part.data, ImitationGoal(part.data.queries, part.shown_like()))
+            for part in (log, held)
+        )
         run = Run(self.recipe.settings, seed, folder, "imitating production")
         return kind.fit(fresh, train, check, run)[0]
 
@@ -294,6 +292,13 @@ class _Run:
             digest.update(counts.clicks.data)
             digest.update(counts.impressions.data)
         return digest.hexdigest()
+
+
+def _remove(folder: Path) -> None:
+    """Remove a finished run's checkpoint, and the folder of checkpoints if it was the last."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if folder.parent.is_dir() and not any(folder.parent.iterdir()):
+        folder.parent.rmdir()
 
 
 def _scaled(log: Log, scaling: Scaling) -> Log:

@@ -82,6 +82,7 @@ class NetworkScorer:
         """Write the parameters; returns what `load` needs beside them."""
         state = {name: value.contiguous() for name, value in self.module.state_dict().items()}
         save_file(state, folder / "scorer.safetensors")
+        (folder / "scorer.safetensors").chmod(0o644)
         return {"width": self.width, "hidden": None if self.hidden is None else list(self.hidden)}
 
     @classmethod

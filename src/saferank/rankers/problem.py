@@ -44,6 +44,17 @@ class Log:
         """N_q / N."""
         return self.counts.sessions / max(self.counts.total, 1)
 
+    def shown_like(self) -> Floats:
+        """Scores that rank as production did: its own, or how often the log shows each document.
+
+        Log-exposures are only a place to start learning from; no propensity is made of them.
+        """
+        if self.data.production is not None:
+            return self.data.production
+        weights = 1 / np.arange(1, self.counts.ranks + 1)
+        doubt = 0.5 / np.maximum(flat.spread(self.counts.sessions, self.counts.offsets), 1)
+        return np.log(self.counts.mean_weight(weights) + doubt)
+
     def propensities(self, users: ClickModel, weights: Floats) -> Propensities:
         """Exact where production's scores are known, else from the log."""
         if self.data.production is None:

@@ -1,0 +1,114 @@
+"""`saferank learn`: a ranker from items and counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from saferank.cli.output import Json, print_json, print_table
+
+
+def learn(
+    items: Annotated[Path, typer.Option(help="Items: Parquet, CSV or LETOR text.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the learned ranker.")],
+    counts: Annotated[
+        Path | None, typer.Option(help="Counts, as `saferank count` writes them.")
+    ] = None,
+    bias: Annotated[
+        str, typer.Option(help="bias.json of `saferank bias`, or trust-bias, or position-bias.")
+    ] = "trust-bias",
+    method: Annotated[str, typer.Option(help="A method by name.")] = "prpo",
+    keep: Annotated[
+        float | None,
+        typer.Option(help="Promise to keep this share of production's exposure: PRPO's delta."),
+    ] = None,
+    slack: Annotated[
+        float | None, typer.Option(help="...up to this share of a query's exposure (0.01).")
+    ] = None,
+    gain: Annotated[str | None, typer.Option(help="Another gain.", show_default=False)] = None,
+    objective: Annotated[
+        str | None, typer.Option(help="Another objective.", show_default=False)
+    ] = None,
+    scorer: Annotated[str, typer.Option(help="linear, mlp or trees.")] = "mlp",
+    delta: Annotated[
+        str | None, typer.Option(help="A number, 'c/N' or '1/log N'.", show_default=False)
+    ] = None,
+    weights: Annotated[
+        str | None, typer.Option(help="clicks, examination, dcg, precision.", show_default=False)
+    ] = None,
+    start: Annotated[
+        str | None, typer.Option(help="production, add or scratch.", show_default=False)
+    ] = None,
+    production: Annotated[
+        Path | None,
+        typer.Option(help="Production's saved ranker; else the items' production_score."),
+    ] = None,
+    validation_items: Annotated[Path | None, typer.Option(help="Items to stop by.")] = None,
+    validation_counts: Annotated[Path | None, typer.Option(help="Their counts.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Most steps of training.")] = None,
+    rounds: Annotated[int | None, typer.Option(help="Most trees.")] = None,
+    seed: Annotated[int, typer.Option(help="Everything random comes from it.")] = 0,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Leave counts without items out, and tell.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Learn a ranker from a click log; it is written to a folder, whole or not at all.
+
+    A run that was killed goes on where it was when the same command is given again.
+    """
+    from saferank import rankers
+    from saferank.cli.inputs import read_click_model, read_logged
+    from saferank.errors import require
+
+    both = (validation_items is None) == (validation_counts is None)
+    require(both, "validation", "given as items and counts together", "one of them")
+    users = None if method == "skyline" else read_click_model(bias, counts)
+    data, counted, told = read_logged(items, counts, users, skip_bad)
+    shown = data.production if production is None else rankers.Ranker.load(production)
+    held = None
+    if validation_items is not None:
+        held = read_logged(validation_items, validation_counts, users, skip_bad)[:2]
+    sizes: dict[str, Any] = {"steps": steps, "rounds": rounds}
+    changes: dict[str, Any] = {
+        "gain": gain, "objective": objective, "delta": delta, "weights": weights, "start": start,
+        "keep": keep, "slack": slack, "scorer": scorer,
+        "settings": rankers.Settings(**{k: v for k, v in sizes.items() if v is not None}),
+    }  # fmt: skip
+    ranker = rankers.learn(
+        data,
+        counted,
+        users,
+        method=method,
+        production=shown,
+        validation=held,
+        seed=seed,
+        checkpoint=output.parent / f".{output.name}.checkpoint",
+        **{name: value for name, value in changes.items() if value is not None},
+    )
+    ranker.save(output)
+    _tell(ranker.card, output, told, json)
+
+
+def _tell(card: Any, output: Path, told: list[str], json: bool) -> None:
+    history = card.history
+    best = max(range(len(history["values"])), key=history["values"].__getitem__)
+    facts = {
+        "method": card.method,
+        "delta": str(card.recipe["delta"] or "the method's own"),
+        "sessions": card.sessions,
+        "steps": int(history["steps"][-1]),
+        "best step": int(history["steps"][best]),
+        "validation value at the start": history["values"][0],
+        "validation value at its best": history["values"][best],
+        "promise": "none" if card.keep is None else f"keep {card.keep:g}, slack {card.slack:g}",
+    }
+    if json:
+        print_json({"output": str(output), "notes": told, **facts})
+        return
+    for sentence in told:
+        typer.echo(sentence)
+    print_table("Learned", ("what", "value"), facts.items())
+    typer.echo(f"Written to {output}. Next: saferank certify {output} --items ITEMS")

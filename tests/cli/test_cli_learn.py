@@ -1,0 +1,69 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from saferank.cli.app import app
+from saferank.clicks import simulate, trust_bias
+from saferank.data import read_items, synthetic, write_items
+from saferank.errors import InputError
+from saferank.logs import save_counts
+from saferank.rankers import Ranker
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("learn")
+    train = synthetic("small", queries=30, seed=0).train
+    shown = np.random.default_rng(0).normal(size=train.documents)
+    write_items(replace(train, production=shown), place / "items.parquet")
+    items = read_items(place / "items.parquet")
+    counts = simulate(items, items.production, trust_bias(), sessions=2000, seed=0)
+    save_counts(counts, items, place / "counts.parquet")
+    return place
+
+
+def run(folder, *options):
+    arguments = ["learn", "--items", folder / "items.parquet", *options]
+    return CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
+
+
+def test_learn_writes_a_ranker_with_its_promise(folder, tmp_path):
+    counts = ("--counts", folder / "counts.parquet")
+    result = run(folder, *counts, "--keep", 0.9, "--steps", 50, "-o", tmp_path / "run", "--json")
+    told = json.loads(result.stdout)
+    assert result.exit_code == 0
+    assert told["promise"] == "keep 0.9, slack 0.01"
+    assert told["sessions"] == 2000
+    ranker = Ranker.load(tmp_path / "run")
+    items = read_items(folder / "items.parquet")
+    assert ranker.scores(items).shape == (items.documents,)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run"]
+    shown = run(folder, *counts, "--method", "dr", "--steps", 50, "-o", tmp_path / "dr")
+    assert "Written to" in shown.stdout
+    started = run(
+        folder, *counts, "--production", tmp_path / "dr", "--delta", "1", "--steps", 50,
+        "-o", tmp_path / "same",
+    )  # fmt: skip
+    assert started.exit_code == 0
+    same, production = (Ranker.load(tmp_path / name).scores(items) for name in ("same", "dr"))
+    assert np.array_equal(same, production)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ((), "`--counts` must be given"),
+        (("--counts", "nothing.parquet"), "a Parquet file that exists"),
+        (("--method", "magic", "--counts", "{}/counts.parquet"), "`method` must be one of"),
+        (("--bias", "magic", "--counts", "{}/counts.parquet"), "a bias.json or one of"),
+        (("--validation-items", "x", "--counts", "{}/counts.parquet"), "items and counts together"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_nothing_is_written(folder, tmp_path, options, sentence):
+    given = [str(option).format(folder) for option in options]
+    with pytest.raises(InputError, match=sentence):
+        run(folder, *given, "-o", tmp_path / "run")
+    assert not list(tmp_path.iterdir())
