@@ -19,5 +19,5 @@ def test_every_format_is_written_whole_and_pages_fetch_nothing(tmp_path):
 
 
 def test_an_unknown_ending_is_one_sentence(tmp_path):
-    with pytest.raises(InputError, match="must end with .html"):
+    with pytest.raises(InputError, match=r"must end with \.html"):
         save_chart(None, tmp_path / "chart.gif")
