@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import saferank
-from saferank.cli import count, data, demo, learn
+from saferank.cli import count, data, demo, learn, logs
 from saferank.errors import SaferankError
 
 app = typer.Typer(
@@ -21,6 +21,7 @@ app.command("demo")(demo.demo)
 app.command("count")(count.count)
 app.command("learn")(learn.learn)
 app.add_typer(data.app, name="data")
+app.add_typer(logs.app, name="logs")
 
 
 def _version(asked: bool) -> None:

@@ -5,6 +5,9 @@ from saferank.logs.count_table import BrokenRule, CountReport, CountTable
 from saferank.logs.counting import EngineChoice, count
 from saferank.logs.counts import Counts
 from saferank.logs.counts_file import load_counts, save_counts
+from saferank.logs.health import LogHealth, check_log
+from saferank.logs.health_chart import save_chart
+from saferank.logs.judgements import Finding
 from saferank.logs.merging import merge
 from saferank.logs.overlap import Overlap, overlap
 from saferank.logs.production import ProductionCheck, check_production
@@ -16,13 +19,17 @@ __all__ = [
     "CountTable",
     "Counts",
     "EngineChoice",
+    "Finding",
+    "LogHealth",
     "Overlap",
     "ProductionCheck",
     "align",
+    "check_log",
     "check_production",
     "count",
     "load_counts",
     "merge",
     "overlap",
+    "save_chart",
     "save_counts",
 ]

@@ -76,6 +76,7 @@ class Counted:
     """A log that was counted: its tally in scratch files, and what there is to tell."""
 
     report: CountReport
+    engine: Engine
     local: DuckDB
     tallied: Any
     by_query: Any | None
@@ -134,7 +135,8 @@ def counted(
                 running.write(of_queries, folder / "sessions.parquet", "sessions")
             )
             _check_sessions(by_query)
-        yield Counted(_report(running, tallied, by_query, read), local, tallied, by_query, read)
+        report = _report(running, tallied, by_query, read)
+        yield Counted(report, running, local, tallied, by_query, read)
 
 
 def _sessions_of(

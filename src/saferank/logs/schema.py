@@ -21,7 +21,8 @@ MOST = 2**62
 _ALWAYS = ("query_id", "doc_id", "rank")
 _ROWS = ("click",)
 _SUMMED = ("impressions", "clicks")
-NAMES = (*_ALWAYS, *_ROWS, *_SUMMED, "session_id", "sessions")
+NAMES = (*_ALWAYS, *_ROWS, *_SUMMED, "session_id", "sessions", "day")
+_DAYS = ("date", "timestamp", "time")
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +36,8 @@ class Log:
     rules: tuple[str, ...]
     summed: bool
     has_sessions: bool
+    dated: Any | None = None
+    """The table with `day` as text, where the log has dates."""
 
     @property
     def conflict(self) -> int:
@@ -70,7 +73,10 @@ def read_log(
     summed = _is_summed(table.columns, names, dict(columns or {}))
     has_sessions = sessions and not summed and names["session_id"] in table.columns
     wanted = (*_ALWAYS, *(_SUMMED if summed else _ROWS), *(("session_id",) * has_sessions))
-    source = table.select(**{name: table[names[name]] for name in wanted})
+    day = _day(table, names["day"])
+    source = table.select(
+        **{name: table[names[name]] for name in wanted}, **({} if day is None else {"day": day})
+    )
     values, checks = _summed_checks(source) if summed else _row_checks(source, has_sessions)
     if top is not None:
         values, checks = _cut(values, checks, top)
@@ -84,7 +90,22 @@ def read_log(
         rules=rules,
         summed=summed,
         has_sessions=has_sessions,
+        dated=None if day is None else source.select(**values, fate=fate, day=source.day),
     )
+
+
+def _day(table: Any, name: str) -> Any | None:
+    """The day of each row as text: of the named column, or of the first that looks like a date."""
+    kinds = table.schema()
+    dates = [c for c, kind in kinds.items() if kind.is_date() or kind.is_timestamp()]
+    texts = [c for c in _DAYS if c in kinds and kinds[c].is_string()]
+    found = next((c for c in (name, *dates, *texts) if c in kinds), None)
+    if found is None:
+        return None
+    column = table[found]
+    if column.type().is_timestamp():
+        column = column.date()
+    return column.substr(0, 10) if column.type().is_string() else column.cast("string")
 
 
 def _is_summed(there: tuple[str, ...], names: Mapping[str, str], given: Mapping[str, str]) -> bool:

@@ -1,0 +1,74 @@
+"""`saferank logs`: look at click logs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from saferank.cli import log_options as options
+from saferank.cli.output import Json, print_json, print_table
+
+if TYPE_CHECKING:
+    from saferank.logs import LogHealth
+
+app = typer.Typer(help="Look at click logs.", no_args_is_help=True)
+
+
+@app.callback()
+def _root() -> None:
+    """Look at click logs."""
+
+
+@app.command("check")
+def check(
+    log: options.Log,
+    items: Annotated[
+        Path | None, typer.Option("--items", help="Items, to tell how much of them was shown.")
+    ] = None,
+    chart: Annotated[
+        Path | None, typer.Option("--chart", help="Write the click rates: .html, .svg, .png, .pdf.")
+    ] = None,
+    column: options.Column = None,
+    where: options.Where = None,
+    top: options.Top = None,
+    ignore_sessions: options.IgnoreSessions = False,
+    engine: options.Engine = "duckdb",
+    memory: options.Memory = None,
+    spill: options.Spill = None,
+    json: Json = False,
+) -> None:
+    """Tell whether a click log is good enough to learn from, and what is wrong with it."""
+    from saferank import data, logs
+
+    health = logs.check_log(
+        log,
+        items=None if items is None else data.read_items(items),
+        engine=options.engine_of(engine, memory, spill),
+        columns=options.columns_of(column),
+        where=where or (),
+        top=top,
+        use_sessions=not ignore_sessions,
+    )
+    if chart is not None:
+        logs.save_chart(health, chart)
+    if json:
+        print_json(health.record())
+        return
+    _print(health)
+
+
+def _print(health: LogHealth) -> None:
+    highest = max(rate.rate for rate in health.by_rank)
+    bars = [
+        (rate.at, rate.impressions, rate.clicks, rate.rate, _bar(rate.rate, highest))
+        for rate in health.by_rank[:20]
+    ]
+    print_table("Click rate by rank", ["rank", "impressions", "clicks", "rate", ""], bars)
+    rows = [(f.severity, f.name, " ".join([f.meaning, f.advice]).strip()) for f in health.findings]
+    print_table(f"This log is {health.verdict}", ["", "finding", "meaning, and what to do"], rows)
+
+
+def _bar(value: float, highest: float, width: int = 30) -> str:
+    return "█" * round(width * value / highest) if highest > 0 else ""

@@ -1,0 +1,100 @@
+"""Is this log good enough? Findings, each with its meaning and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from saferank.data import RankingData
+from saferank.errors import InputError
+from saferank.logs import judgements, measures
+from saferank.logs.alignment import Alignment, align
+from saferank.logs.count_table import CountReport
+from saferank.logs.counting import Counted, EngineChoice, LogName, counted
+from saferank.logs.judgements import Finding
+from saferank.logs.measures import Rate
+from saferank.logs.overlap import Overlap
+
+Verdict = Literal["good", "usable with care", "not good enough"]
+
+
+@dataclass(frozen=True, eq=False)
+class LogHealth:
+    """What a check of a log found, and the figures behind it."""
+
+    report: CountReport
+    findings: tuple[Finding, ...]
+    by_rank: tuple[Rate, ...]
+    by_day: tuple[Rate, ...]
+    overlap: Overlap
+    alignment: Alignment | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst of the findings."""
+        severities = {finding.severity for finding in self.findings}
+        if "problem" in severities:
+            return "not good enough"
+        return "usable with care" if "warning" in severities else "good"
+
+    def record(self) -> dict[str, Any]:
+        """The check for JSON."""
+        return {
+            "verdict": self.verdict,
+            "report": self.report.record(),
+            "findings": [asdict(finding) for finding in self.findings],
+            "click_rate_by_rank": [{**asdict(rate), "rate": rate.rate} for rate in self.by_rank],
+            "click_rate_by_day": [{**asdict(rate), "rate": rate.rate} for rate in self.by_day],
+            "documents_at_both_ranks": self.overlap.documents.tolist(),
+            "alignment": None if self.alignment is None else self.alignment.record(),
+        }
+
+
+def check_log(
+    log: LogName,
+    *,
+    items: RankingData | None = None,
+    engine: str | EngineChoice = "duckdb",
+    columns: Mapping[str, str] | None = None,
+    where: Sequence[str] = (),
+    top: int | None = None,
+    use_sessions: bool = True,
+) -> LogHealth:
+    """Look at a log before learning from it; bad rows are told, not refused.
+
+    `items` tells how much of what could be shown was shown. The other options are those of `count`.
+    """
+    with counted(
+        log, engine=engine, columns=columns, where=where, top=top, use_sessions=use_sessions
+    ) as found:
+        if found.report.groups == 0:
+            raise InputError(
+                f"the log must have rows to check; none of its {found.report.rows:,} is kept."
+            )
+        return _judged(found, items)
+
+
+def _judged(found: Counted, items: RankingData | None) -> LogHealth:
+    by_rank, by_day = measures.by_rank(found), measures.by_day(found)
+    queries, sessions = measures.queries(found), measures.sessions(found)
+    documents, overlap = measures.documents(found), measures.overlap(found)
+    alignment = None
+    if items is not None:
+        _, alignment = align(found.table(None), items, skip_bad=True)
+    findings = [
+        judgements.size(queries, documents),
+        judgements.rows(found.report),
+        judgements.clicks(found.report),
+        judgements.ranks(by_rank),
+        judgements.once(queries),
+        judgements.variety(queries),
+        judgements.links(documents, overlap),
+        judgements.duplicates(found.report, found.log.has_sessions),
+        judgements.robots(found.report, queries, sessions),
+    ]
+    if by_day:
+        findings.append(judgements.drift(by_day))
+    if alignment is not None:
+        findings += [judgements.support(alignment), judgements.known(alignment)]
+    return LogHealth(found.report, tuple(findings), by_rank, by_day, overlap, alignment)

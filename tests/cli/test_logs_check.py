@@ -1,0 +1,78 @@
+"""`saferank logs check` from the command line."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from saferank.cli.app import main
+
+
+def saferank(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: object
+) -> tuple[int, str, str]:
+    monkeypatch.setattr(sys, "argv", ["saferank", *map(str, arguments)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    out, err = capsys.readouterr()
+    return int(ended.value.code or 0), out, err
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    table = pa.table({
+        "query_id": rng.integers(0, 3, 400), "doc_id": rng.integers(0, 5, 400),
+        "position": rng.integers(1, 4, 400), "click": rng.random(400) < 0.2,
+    })  # fmt: skip
+    pq.write_table(table, tmp_path / "log.parquet")
+    return tmp_path / "log.parquet"
+
+
+def test_for_people(
+    log: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chart = log.parent / "chart.svg"
+    code, said, _ = saferank(
+        monkeypatch, capsys, "logs", "check", log, "--column", "rank=position", "--chart", chart
+    )
+    assert code == 0
+    assert "Click rate by rank" in said
+    assert "This log is usable with care" in said
+    assert "█" in said
+    assert chart.read_text().startswith("<svg")
+
+
+def test_for_scripts_with_items(
+    log: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    items = pa.table({
+        "query_id": np.repeat([0, 1, 2], 10), "doc_id": np.tile(np.arange(10), 3),
+        "length": np.arange(30.0),
+    })  # fmt: skip
+    pq.write_table(items, log.parent / "items.parquet")
+    code, said, _ = saferank(
+        monkeypatch, capsys, "logs", "check", log, "--column", "rank=position", "--json",
+        "--items", log.parent / "items.parquet",
+    )  # fmt: skip
+    assert code == 0
+    told = json.loads(said)
+    assert told["verdict"] == "usable with care"
+    assert told["alignment"]["support"] == 0.5
+    assert [rate["at"] for rate in told["click_rate_by_rank"]] == [1, 2, 3]
+    assert {"name", "value", "severity", "meaning", "advice"} == set(told["findings"][0])
+
+
+def test_bad_input(
+    log: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, said = saferank(monkeypatch, capsys, "logs", "check", log)
+    assert code == 2
+    assert "lacks `rank`" in said
+    assert len(said.splitlines()) == 1
