@@ -2,6 +2,44 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
 
-def demo() -> None:
-    """Show the whole way on an embedded collection."""
+import typer
+
+from saferank.cli.output import Json, print_json, print_table
+
+
+def demo(
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder to write to.")] = Path(
+        "saferank-demo"
+    ),
+    queries: Annotated[int, typer.Option(help="Training queries.")] = 400,
+    sessions: Annotated[int, typer.Option(help="Simulated sessions.")] = 100_000,
+    seed: Annotated[int, typer.Option(help="Everything random comes from it.")] = 0,
+    json: Json = False,
+) -> None:
+    """Show the whole way: a production ranker, its clicks, what is learned from them."""
+    from saferank.data import inspect
+    from saferank.demo import run_demo
+
+    made = run_demo(output, queries=queries, sessions=sessions, seed=seed)
+    lines = [asdict(line) for line in made.lines]
+    if json:
+        print_json({"sessions": sessions, "rankers": lines, "folder": str(output)})
+        return
+    facts = inspect(made.collection.train)
+    typer.echo(
+        f"{made.collection.name}: {facts.queries:,} training queries with {facts.documents:,} "
+        f"documents of {facts.features} features."
+    )
+    typer.echo(
+        f"Production was trained on 3 % of the labels; {sessions:,} sessions were simulated on it."
+    )
+    print_table(
+        "NDCG@5 on test queries (linear gains, queries without a relevant document left out)",
+        ("ranker", "expected", "sorted", "share of production's utility"),
+        [tuple(line.values()) for line in lines],
+    )
+    typer.echo(f"Charts: {output / 'rankers.html'} and {output / 'rankers.png'}.")

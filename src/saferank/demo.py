@@ -1,0 +1,115 @@
+"""The whole way on an embedded collection: production, clicks, learning, and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from saferank.charts import save_chart
+from saferank.clicks import relevance, simulate, trust_bias
+from saferank.data import Collection, RankingData, synthetic
+from saferank.metrics import mean, ndcg
+from saferank.plackett_luce import expected_ndcg, exposure
+from saferank.progress import track
+from saferank.rankers import Ranker, Settings, learn
+
+K = 5
+LEARNED = ("ips", "dr", "safe-dr", "prpo")
+
+
+@dataclass(frozen=True)
+class Line:
+    """How one ranker does on the test queries."""
+
+    ranker: str
+    expected: float
+    """NDCG@5 of the stochastic policy, exact."""
+    sorted: float
+    """NDCG@5 of the ranking sorted by score."""
+    kept: float
+    """True utility as a share of production's."""
+
+
+@dataclass(frozen=True)
+class Demo:
+    """What the demo made."""
+
+    collection: Collection
+    sessions: int
+    lines: list[Line]
+    rankers: dict[str, Ranker] = field(default_factory=dict)
+
+    def chart(self) -> Any:
+        """NDCG@5 of each ranker, beside production's."""
+        import altair as alt
+
+        rows = [
+            {"ranker": line.ranker, "NDCG@5": value, "policy": policy}
+            for line in self.lines
+            for policy, value in (("expected", line.expected), ("sorted", line.sorted))
+        ]
+        order = [line.ranker for line in self.lines]
+        base = alt.Chart({"values": rows})
+        points = base.mark_point(filled=True, size=110).encode(
+            x=alt.X("NDCG@5:Q", scale=alt.Scale(zero=False)),
+            y=alt.Y("ranker:N", sort=order, title=None),
+            color=alt.Color("policy:N", scale=alt.Scale(range=["#0072B2", "#D55E00"])),
+            shape="policy:N",
+            tooltip=["ranker:N", "policy:N", alt.Tooltip("NDCG@5:Q", format=".3f")],
+        )
+        line = base.mark_rule(strokeDash=[4, 3], color="#777").encode(x="NDCG@5:Q")
+        production = line.transform_filter(
+            "datum.ranker == 'production' && datum.policy == 'expected'"
+        )
+        title = f"After {self.sessions:,} sessions; dashed: production"
+        return (production + points).properties(width=420, height=220, title=title)
+
+
+def run_demo(folder: Path, *, queries: int = 400, sessions: int = 100_000, seed: int = 0) -> Demo:
+    """Make a collection, a production ranker and clicks; learn from them; draw what came of it."""
+    collection = synthetic("small", queries=queries, seed=seed)
+    train, held = collection.train, collection.validation
+    few = train.subset(np.arange(max(2, round(0.03 * train.queries))))
+    quick = Settings(steps=1500, patience=6)
+    production = learn(few, method="skyline", seed=seed, settings=quick)
+    users = trust_bias(K)
+    counts, held_counts = (
+        simulate(part, production.scores(part), users, sessions=number, seed=seed + 1)
+        for part, number in ((train, sessions), (held, max(1, round(0.15 * sessions))))
+    )
+    rankers = {"production": production}
+    for method in track((*LEARNED, "skyline"), "Learning", total=len(LEARNED) + 1):
+        known = (None, None) if method == "skyline" else (counts, users)
+        rankers[method] = learn(
+            train,
+            *known,
+            method=method,
+            production=production,
+            validation=(held, held_counts),
+            seed=seed,
+            settings=quick,
+        )
+    shown = production.scores(collection.test)
+    lines = [_line(name, ranker, collection, shown) for name, ranker in rankers.items()]
+    demo = Demo(collection, sessions, lines, rankers)
+    for suffix in (".html", ".png"):
+        save_chart(demo.chart(), folder / f"rankers{suffix}")
+    rankers["prpo"].save(folder / "prpo")
+    return demo
+
+
+def _line(name: str, ranker: Ranker, collection: Collection, shown: Any) -> Line:
+    test = collection.test
+    scores = ranker.scores(test)
+    about = (test.known_labels, test.offsets, K)
+    kept = _utility(scores, collection) / _utility(shown, collection)
+    return Line(name, mean(expected_ndcg(scores, *about)), mean(ndcg(scores, *about)), kept)
+
+
+def _utility(scores: Any, collection: Collection) -> float:
+    test: RankingData = collection.test
+    omega = exposure(scores, trust_bias(K).exposure_weights, test.offsets)
+    return float(omega @ relevance(test.known_labels, collection.highest_grade))
