@@ -41,6 +41,7 @@ def check(
 ) -> None:
     """Tell whether a click log is good enough to learn from, and what is wrong with it."""
     from saferank import data, logs
+    from saferank.charts import save_chart
 
     health = logs.check_log(
         log,
@@ -52,7 +53,7 @@ def check(
         use_sessions=not ignore_sessions,
     )
     if chart is not None:
-        logs.save_chart(health, chart)
+        save_chart(logs.click_rate_chart(health), chart)
     if json:
         print_json(health.record())
         return

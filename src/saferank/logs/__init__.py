@@ -6,7 +6,7 @@ from saferank.logs.counting import EngineChoice, count
 from saferank.logs.counts import Counts
 from saferank.logs.counts_file import load_counts, save_counts
 from saferank.logs.health import LogHealth, check_log
-from saferank.logs.health_chart import save_chart
+from saferank.logs.health_chart import click_rate_chart
 from saferank.logs.judgements import Finding
 from saferank.logs.merging import merge
 from saferank.logs.overlap import Overlap, overlap
@@ -26,10 +26,10 @@ __all__ = [
     "align",
     "check_log",
     "check_production",
+    "click_rate_chart",
     "count",
     "load_counts",
     "merge",
     "overlap",
-    "save_chart",
     "save_counts",
 ]

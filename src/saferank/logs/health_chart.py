@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from saferank.errors import require
-from saferank.files import whole_file
 from saferank.logs.health import LogHealth
 from saferank.logs.measures import Rate
 
-ENDINGS = (".html", ".svg", ".png", ".pdf")
 
-
-def chart(health: LogHealth) -> Any:
+def click_rate_chart(health: LogHealth) -> Any:
     """An Altair chart of the click rates of a checked log."""
     import altair as alt
 
@@ -22,15 +17,6 @@ def chart(health: LogHealth) -> Any:
     if health.by_day:
         parts.append(_part(health.by_day, "day", {"type": "line", "point": True}))
     return alt.VConcatChart.from_dict({"vconcat": parts})
-
-
-def save_chart(health: LogHealth, path: Path) -> None:
-    """Write the chart as a page of its own (HTML, no network needed), SVG, PNG or PDF."""
-    ending = path.suffix.lower()
-    require(ending in ENDINGS, "chart", f"a file ending in {', '.join(ENDINGS)}", str(path))
-    with whole_file(path) as temporary:
-        options = {"inline": True} if ending == ".html" else {}
-        chart(health).save(str(temporary), format=ending[1:], **options)
 
 
 def _part(rates: Sequence[Rate], name: str, mark: dict[str, Any]) -> dict[str, Any]:
