@@ -11,8 +11,18 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-_PACKAGES = ("clicks", "data", "gains", "logs", "objectives", "plackett_luce", "rankers")
-_FUNCTIONS = {"learn": "saferank.rankers"}
+_PACKAGES = (
+    "clicks",
+    "data",
+    "evaluation",
+    "gains",
+    "logs",
+    "objectives",
+    "plackett_luce",
+    "rankers",
+    "safety",
+)
+_FUNCTIONS = {"certify": "saferank.safety", "learn": "saferank.rankers"}
 
 __all__ = ["__version__", *_PACKAGES, *_FUNCTIONS]
 

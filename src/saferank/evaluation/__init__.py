@@ -1,0 +1,1 @@
+"""Evaluation: policies by their scores, off-policy estimates with intervals, and the truth."""

@@ -1,0 +1,152 @@
+r"""The certificate: what a ranker keeps of production's utility, whoever clicks and whatever for.
+
+For one query with exposures :math:`\omega` (new) and :math:`\omega_0` (production), any relevance
+in [0, 1] and every :math:`\kappa` in [0, 1]:
+
+.. math:: U(\pi) \ge \kappa\, U(\pi_0) - \eta(\kappa), \qquad
+          \eta(\kappa) = \sum_d \max(0, \kappa\,\omega_0(d) - \omega(d))
+
+and some relevance attains it. No click, no click model and no label is used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from saferank.errors import InputError, require
+from saferank.evaluation.policies import Deployed
+from saferank.files import read_json, write_json
+from saferank.safety.changes import Change, Moved
+from saferank.safety.promise import Promise
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The worst loss at each share kept, traffic-weighted over queries, in units of utility.
+
+    Each is convex in `kept`: a straight line between two points never promises too much.
+    """
+
+    kept: tuple[float, ...]
+    mean: tuple[float, ...]
+    guarded: tuple[float, ...]
+    """The mean with the guard in place."""
+    worst: tuple[float, ...]
+    """The largest loss of any query, as a share of its Z."""
+
+    def loss(self, kept: float) -> float:
+        """The mean curve at a share kept; between its points a little above the truth."""
+        return float(np.interp(kept, self.kept, self.mean))
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Traffic-weighted percentiles 0..100 over queries."""
+
+    loss: tuple[float, ...]
+    """eta(keep) as a share of Z_q."""
+    largest_loss: tuple[float, ...]
+    """eta(1) as a share of Z_q."""
+    kept: tuple[float, ...]
+    """The largest share kept within the slack."""
+    ratio: tuple[float, ...]
+    """The smallest new/production exposure of a document: the share kept without any slack."""
+    mixing: tuple[float, ...]
+    """The share of sessions that the guard gives to the new ranker."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What a ranker promises against production, and all that this rests on."""
+
+    promise: Promise
+    deployed: Deployed
+    holds: bool
+    """The promise holds for every query: this is what is promised."""
+    holds_on_average: bool
+    """Weaker: it holds for the traffic-weighted mean over these queries."""
+    share_holding: float
+    """Share of the traffic whose queries keep the promise by themselves."""
+    mean_loss: float
+    """Mean over traffic of eta(keep), in units of utility; `mean_total` is that of Z."""
+    mean_total: float
+    guard_share: float
+    """Share of the queries where the guard steps in, and of the traffic."""
+    guard_traffic: float
+    guard_mixing: float
+    """Share of the traffic that still gets the new ranker under the guard."""
+    guard_loss: float
+    """The largest eta(keep) of any query with the guard, as a share of Z_q."""
+    curve: Curve
+    distribution: Distribution
+    worst: tuple[Change, ...]
+    visited: tuple[Change, ...]
+    queries: int
+    documents: int
+    traffic_known: bool
+    weights: tuple[float, ...]
+    assumptions: tuple[str, ...]
+    data: str
+    """Fingerprint of the items."""
+    versions: dict[str, str]
+
+    def sentence(self) -> str:
+        """The outcome in one sentence."""
+        if self.holds:
+            return f"Every one of the {self.queries:,} queries {self.promise}."
+        return (
+            f"{1 - self.share_holding:.1%} of the traffic is on queries that can lose more than "
+            f"promised ({self.promise}); the worst can lose "
+            f"{self.distribution.loss[-1]:.1%} of the largest possible beyond the share given up."
+        )
+
+    def record(self) -> dict[str, Any]:
+        """The certificate for JSON."""
+        return {"format": FORMAT, **asdict(self)}
+
+    def save(self, path: str | Path) -> None:
+        """Write the certificate as JSON."""
+        write_json(Path(path), self.record())
+
+    @classmethod
+    def from_record(cls, record: Any) -> Certificate:
+        """The certificate of a JSON record."""
+        try:
+            given = dict(record)
+            require(given.pop("format") == FORMAT, "format", f"{FORMAT}", record["format"])
+            return cls(
+                **{
+                    **given,
+                    "promise": Promise(**given["promise"]),
+                    "curve": Curve(**_tuples(given["curve"])),
+                    "distribution": Distribution(**_tuples(given["distribution"])),
+                    "worst": _changes(given["worst"]),
+                    "visited": _changes(given["visited"]),
+                    "weights": tuple(given["weights"]),
+                    "assumptions": tuple(given["assumptions"]),
+                }
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"A certificate's record is off; {error!r}.") from error
+
+    @classmethod
+    def load(cls, path: str | Path) -> Certificate:
+        """Read a certificate that was saved."""
+        return cls.from_record(read_json(Path(path)))
+
+
+def _tuples(record: dict[str, list[float]]) -> dict[str, tuple[float, ...]]:
+    return {name: tuple(values) for name, values in record.items()}
+
+
+def _changes(records: list[dict[str, Any]]) -> tuple[Change, ...]:
+    return tuple(
+        Change(**{**record, "moved": tuple(Moved(**moved) for moved in record["moved"])})
+        for record in records
+    )

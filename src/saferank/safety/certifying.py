@@ -1,0 +1,217 @@
+"""`certify`: a certificate from the scores of two rankers, some queries at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from saferank.data import RankingData
+from saferank.errors import require
+from saferank.evaluation.policies import (
+    Deployed,
+    Policy,
+    check_policy,
+    exposure_of,
+    parts,
+    query_shares,
+    rank_weights,
+    scores_of,
+    total_weight,
+)
+from saferank.flat import Floats, Ints
+from saferank.logs import Counts
+from saferank.progress import bar
+from saferank.rankers.ranker import versions
+from saferank.safety.certificate import Certificate, Curve, Distribution
+from saferank.safety.changes import Change, changes
+from saferank.safety.losses import (
+    AVERTED,
+    KEPT,
+    LARGEST,
+    LOSS,
+    MIXING,
+    RATIO,
+    TOLERANCE,
+    query_facts,
+)
+from saferank.safety.promise import Promise
+
+GRID = np.linspace(0, 1, 101)
+LISTED = 10
+"""How many of the worst and of the most visited queries a certificate shows."""
+
+
+def certify(
+    ranker: Policy,
+    data: RankingData,
+    *,
+    production: Policy | None = None,
+    keep: float = 0.9,
+    slack: float = 0.01,
+    deployed: Deployed = "sampled",
+    weights: npt.ArrayLike | None = None,
+    traffic: Counts | npt.ArrayLike | None = None,
+) -> Certificate:
+    """What a ranker keeps of production's utility on these items, whoever the users are.
+
+    `ranker` and `production` are rankers, scores (one a document) or functions of the data;
+    without `production` it is the items' production_score. `weights` are those of the ranks: not
+    given, the ranker's own, or 1/log2(rank + 1) of five ranks. `traffic` has the sessions of each
+    query (or is the counts). Memory beside the data does not grow with it, but for some numbers
+    a query.
+
+    >>> import saferank as sr
+    >>> items = sr.data.RankingData(np.eye(3), offsets=[0, 3])
+    >>> certificate = sr.certify([2.0, 1.0, 0.0], items, production=[2.0, 1.0, 0.5])
+    >>> certificate.holds, certificate.promise
+    (True, Promise(keep=0.9, slack=0.01))
+    >>> sr.certify([0.0, 1.0, 2.0], items, production=[2.0, 1.0, 0.0]).holds
+    False
+    """
+    promise = Promise(keep, slack)
+    new, old = check_policy(ranker, data, "ranker"), check_policy(production, data, "production")
+    require(data.queries > 0, "data", "of at least one query", data.queries)
+    w = rank_weights(weights, new, old)
+    sessions = traffic.sessions if isinstance(traffic, Counts) else traffic
+    shares = query_shares(sessions, data.queries)
+    pair = _Pair(new, old, data, w, deployed)
+    facts, curve = pair.facts(promise, shares)
+    worst = _first(facts[:, LOSS] + 1e-3 * facts[:, LARGEST])
+    visited = _first(shares) if traffic is not None else worst[:0]
+
+    def listed(queries: Ints) -> tuple[Change, ...]:
+        return changes(
+            new,
+            old,
+            data,
+            queries,
+            weights=w,
+            keep=keep,
+            shares=shares,
+            total=pair.total,
+            deployed=deployed,
+        )
+
+    slack_left = promise.slack + TOLERANCE * w.max() / np.maximum(pair.total, 1e-300)
+    kept = facts[:, LOSS] <= slack_left
+    steps_in = facts[:, MIXING] < 1
+    mean_loss, mean_total = (
+        float(shares @ (facts[:, LOSS] * pair.total)),
+        float(shares @ pair.total),
+    )
+    return Certificate(
+        promise=promise,
+        deployed=deployed,
+        holds=bool(kept.all()),
+        holds_on_average=mean_loss <= promise.slack * mean_total + TOLERANCE * float(w.max()),
+        share_holding=min(1.0, float(shares[kept].sum())),
+        mean_loss=mean_loss,
+        mean_total=mean_total,
+        guard_share=float(steps_in.mean()),
+        guard_traffic=min(1.0, float(shares[steps_in].sum())),
+        guard_mixing=min(1.0, float(shares @ facts[:, MIXING])),
+        guard_loss=float(facts[:, AVERTED].max()),
+        curve=curve,
+        distribution=_distribution(facts, shares),
+        worst=listed(worst),
+        visited=listed(visited),
+        queries=data.queries,
+        documents=data.documents,
+        traffic_known=traffic is not None,
+        weights=tuple(w.tolist()),
+        assumptions=_assumptions(deployed, traffic is not None),
+        data=data.fingerprint(),
+        versions=versions(),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Pair:
+    """Two policies on the same items, compared some queries at a time."""
+
+    new: Policy
+    production: Policy
+    data: RankingData
+    weights: Floats
+    deployed: Deployed
+
+    @property
+    def total(self) -> Floats:
+        """Z of each query."""
+        return total_weight(self.data.offsets, self.weights)
+
+    def facts(self, promise: Promise, shares: Floats) -> tuple[Floats, Curve]:
+        """The facts of each query, losses as shares of its Z, and the curves over all queries."""
+        total = self.total
+        facts = np.empty((self.data.queries, AVERTED + 1))
+        mean, guarded, worst = np.zeros(GRID.size), np.zeros(GRID.size), np.zeros(GRID.size)
+        with bar("Certifying", self.data.queries) as advance:
+            for part in parts(self.data):
+                own, offsets = part.queries, part.data.offsets
+                omega, omega0 = (
+                    exposure_of(scores_of(policy, part), self.weights, offsets, self.deployed)
+                    for policy in (self.new, self.production)
+                )
+                scale = np.where(total[own] > 0, total[own], 1.0)
+                limits = (promise.keep, TOLERANCE * float(self.weights.max()))
+                curves = np.empty((2, own.size, GRID.size))
+                found = np.empty((own.size, AVERTED + 1))
+                query_facts(
+                    omega, omega0, offsets, promise.slack * total[own], limits, GRID,
+                    found, curves[0], curves[1],
+                )  # fmt: skip
+                found[:, [LOSS, LARGEST, AVERTED]] /= scale[:, None]
+                facts[own] = found
+                mean += shares[own] @ curves[0]
+                guarded += shares[own] @ curves[1]
+                worst = np.maximum(worst, (curves[0] / scale[:, None]).max(axis=0))
+                advance(own.size)
+        points = (GRID, mean, guarded, worst)
+        return facts, Curve(*(tuple(values.tolist()) for values in points))
+
+
+def _first(values: Floats) -> Ints:
+    """The queries with the largest values, largest first, ties in their order."""
+    return np.argsort(-values, kind="stable")[:LISTED]
+
+
+def _distribution(facts: Floats, shares: Floats) -> Distribution:
+    def percentiles(column: int) -> tuple[float, ...]:
+        return tuple(_quantiles(facts[:, column], shares).tolist())
+
+    return Distribution(*map(percentiles, (LOSS, LARGEST, KEPT, RATIO, MIXING)))
+
+
+def _quantiles(values: Floats, shares: Floats) -> Floats:
+    """Percentiles 0..100 of values that have weights: the smallest value that covers each share."""
+    order = np.argsort(values, kind="stable")
+    covered = np.cumsum(shares[order])
+    levels = np.linspace(0, 1, 101) * covered[-1]
+    at = np.searchsorted(covered, levels - 1e-12, side="left")
+    at[0], at[-1] = 0, values.size - 1  # the extremes count even where there is no traffic
+    found: Floats = values[order][np.minimum(at, values.size - 1)]
+    return found
+
+
+_HOW = {
+    "sampled": "Both rankers draw their rankings from Plackett-Luce over their scores.",
+    "sorted": "Both rankers sort documents by score, ties in the order of the items.",
+}
+
+
+def _assumptions(deployed: Deployed, traffic_known: bool) -> tuple[str, ...]:
+    return (
+        "Utility adds up over the documents shown: the weight of a rank times a relevance in "
+        "[0, 1] that does not depend on the ranking.",
+        _HOW[deployed],
+        "The promise is for each query among these items; for queries that are not among them the "
+        "guard keeps it.",
+        "The traffic of queries is that given, in all averages."
+        if traffic_known
+        else "Each query counts the same in all averages, as no traffic was given.",
+        f"Exposures are computed to within {TOLERANCE:g} of the largest rank weight, and the "
+        "promise is checked to within as much.",
+        "No click, no click model and no label was used.",
+    )

@@ -1,0 +1,95 @@
+"""What changes for a query: its documents that moved, before and after."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from saferank import flat
+from saferank.data import RankingData
+from saferank.evaluation.policies import Deployed, Policy, chosen, exposure_of, scores_of
+from saferank.flat import Floats, Ints
+from saferank.safety.losses import worst_loss
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A document: its place when sorted by score (from 1), and its exposure."""
+
+    document: str
+    rank_before: int
+    rank_after: int
+    exposure_before: float
+    exposure_after: float
+
+
+@dataclass(frozen=True)
+class Change:
+    """A query, its share of the traffic, what it can lose at worst, and its top documents.
+
+    Losses are shares of Z_q: `loss` is eta(keep), `largest_loss` is eta(1).
+    """
+
+    query: str
+    traffic: float
+    documents: int
+    loss: float
+    largest_loss: float
+    moved: tuple[Moved, ...]
+
+
+def changes(
+    new: Policy,
+    production: Policy,
+    data: RankingData,
+    queries: npt.ArrayLike,
+    *,
+    weights: Floats,
+    keep: float,
+    shares: Floats,
+    total: Floats,
+    deployed: Deployed,
+) -> tuple[Change, ...]:
+    """What changes for the given queries: the documents that are in the top before or after."""
+    part = chosen(data, queries)
+    offsets = part.data.offsets
+    after, before = scores_of(new, part, "new"), scores_of(production, part, "production")
+    omega = exposure_of(after, weights, offsets, deployed)
+    omega0 = exposure_of(before, weights, offsets, deployed)
+    query_ids, doc_ids = part.data.ids()
+    places = np.stack([_places(before, offsets), _places(after, offsets)], axis=1)
+    found = []
+    for number, query in enumerate(part.queries):
+        own = slice(offsets[number], offsets[number + 1])
+        scale = total[query] if total[query] > 0 else 1.0
+        found.append(
+            Change(
+                query=str(query_ids[number]),
+                traffic=float(shares[query]),
+                documents=int(own.stop - own.start),
+                loss=worst_loss(omega0[own], omega[own], keep) / scale,
+                largest_loss=worst_loss(omega0[own], omega[own], 1.0) / scale,
+                moved=_moved(doc_ids[own], places[own], omega0[own], omega[own], weights.size),
+            )
+        )
+    return tuple(found)
+
+
+def _places(scores: Floats, offsets: Ints) -> Ints:
+    """Place of each document, from 1, when its query is sorted by score (ties in their order)."""
+    order = np.lexsort((-scores, flat.query_of(offsets)))
+    places = np.empty(scores.size, dtype=np.int64)
+    places[order] = np.arange(scores.size) - flat.spread(offsets[:-1], offsets) + 1
+    return places
+
+
+def _moved(
+    ids: flat.Array, places: Ints, omega0: Floats, omega: Floats, ranks: int
+) -> tuple[Moved, ...]:
+    shown = np.flatnonzero(places.min(axis=1) <= ranks)
+    return tuple(
+        Moved(str(ids[d]), int(places[d, 0]), int(places[d, 1]), float(omega0[d]), float(omega[d]))
+        for d in shown[np.argsort(places[shown, 1], kind="stable")]
+    )
