@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -186,6 +187,24 @@ def test_items(tmp_path: Path) -> None:
     assert (support.value, support.severity) == (0.06, "warning")
     unknown = finding(health, "unknown documents")
     assert (unknown.value, unknown.severity) == (12, "problem")
+
+
+def test_production(tmp_path: Path) -> None:
+    """The healthy log shows six documents in random order: equal scores fit, others do not."""
+    log = frame(queries=3)
+    documents = np.arange(18)
+    items = RankingData(
+        np.zeros((18, 1)), [0, 6, 12, 18], query_ids=np.arange(3), doc_ids=documents,
+        production=np.zeros(18),
+    )  # fmt: skip
+    found = finding(checked(log, tmp_path, items=items), "production")
+    assert found.severity == "good"
+    tilted = replace(items, production=0.3 * (documents % 6))
+    found = finding(checked(log, tmp_path, items=tilted), "production")
+    assert found.severity == "warning"
+    assert found.meaning.startswith("The log does not fit production's scores")
+    found = finding(checked(log, tmp_path, items=tilted, temperature=1e6), "production")
+    assert found.severity == "good"
 
 
 def test_summed_logs_and_spread_of_options(tmp_path: Path) -> None:

@@ -25,8 +25,12 @@ def _root() -> None:
 def check(
     log: options.Log,
     items: Annotated[
-        Path | None, typer.Option("--items", help="Items, to tell how much of them was shown.")
+        Path | None,
+        typer.Option("--items", help="Items: was enough of them shown, and by their scores?"),
     ] = None,
+    temperature: Annotated[
+        float, typer.Option(help="Production drew by its scores divided by this.")
+    ] = 1.0,
     chart: Annotated[
         Path | None, typer.Option("--chart", help="Write the click rates: .html, .svg, .png, .pdf.")
     ] = None,
@@ -51,6 +55,7 @@ def check(
         where=where or (),
         top=top,
         use_sessions=not ignore_sessions,
+        temperature=temperature,
     )
     if chart is not None:
         save_chart(logs.click_rate_chart(health), chart)

@@ -15,6 +15,7 @@ from saferank.logs.counting import Counted, EngineChoice, LogName, counted
 from saferank.logs.judgements import Finding
 from saferank.logs.measures import Rate
 from saferank.logs.overlap import Overlap
+from saferank.logs.production import check_production
 
 Verdict = Literal["good", "usable with care", "not good enough"]
 
@@ -60,10 +61,12 @@ def check_log(
     where: Sequence[str] = (),
     top: int | None = None,
     use_sessions: bool = True,
+    temperature: float = 1.0,
 ) -> LogHealth:
     """Look at a log before learning from it; bad rows are told, not refused.
 
-    `items` tells how much of what could be shown was shown. The other options are those of `count`.
+    `items` tells how much of what could be shown was shown, and whether their production scores
+    (divided by `temperature`) can have made the log. The other options are those of `count`.
     """
     with counted(
         log, engine=engine, columns=columns, where=where, top=top, use_sessions=use_sessions
@@ -72,16 +75,13 @@ def check_log(
             raise InputError(
                 f"the log must have rows to check; none of its {found.report.rows:,} is kept."
             )
-        return _judged(found, items)
+        return _judged(found, items, temperature)
 
 
-def _judged(found: Counted, items: RankingData | None) -> LogHealth:
+def _judged(found: Counted, items: RankingData | None, temperature: float) -> LogHealth:
     by_rank, by_day = measures.by_rank(found), measures.by_day(found)
     queries, sessions = measures.queries(found), measures.sessions(found)
     documents, overlap = measures.documents(found), measures.overlap(found)
-    alignment = None
-    if items is not None:
-        _, alignment = align(found.table(None), items, skip_bad=True)
     findings = [
         judgements.size(queries, documents),
         judgements.rows(found.report),
@@ -95,6 +95,11 @@ def _judged(found: Counted, items: RankingData | None) -> LogHealth:
     ]
     if by_day:
         findings.append(judgements.drift(by_day))
-    if alignment is not None:
+    alignment = None
+    if items is not None:
+        counts, alignment = align(found.table(None), items, skip_bad=True)
         findings += [judgements.support(alignment), judgements.known(alignment)]
+        if items.production is not None:
+            check = check_production(counts, items.production, temperature=temperature)
+            findings.append(judgements.production(check))
     return LogHealth(found.report, tuple(findings), by_rank, by_day, overlap, alignment)

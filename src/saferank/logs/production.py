@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import binom, chi2
+from scipy.special import bdtrc, chdtrc
 
 from saferank import flat
 from saferank.errors import require
@@ -71,7 +71,7 @@ class ProductionCheck:
         """Whether rejections are as few as chance allows; none where nothing could be tested."""
         if self.tested == 0 and self.impossible == 0:
             return None
-        surprise = binom.sf(self.rejected - 1, max(1, self.tested), self.level)
+        surprise = bdtrc(self.rejected - 1, max(1, self.tested), self.level)
         return bool(self.impossible == 0 and surprise > self.level * (1 + 1e-9))
 
     def record(self) -> dict[str, Any]:
@@ -151,8 +151,10 @@ def _one_list(counts: Counts) -> float:
 def _p_values(observed: Floats, expected: Floats, offsets: Ints) -> Floats:
     """Two tests of each rank of each query, side by side; NaN where there is nothing to test."""
     statistic, freedom, seen, chance, shown = _cells(observed, expected, offsets)
-    common = np.where(freedom > 0, chi2.sf(statistic, np.maximum(freedom, 1)), np.nan)
-    rare = np.where(chance > 0, binom.sf(seen - 1, shown, np.maximum(chance, _TINY)), np.nan)
+    common = np.where(freedom > 0, chdtrc(np.maximum(freedom, 1), statistic), np.nan)
+    rare = np.where(
+        chance > 0, bdtrc(seen - 1, shown.astype(np.int64), np.maximum(chance, _TINY)), np.nan
+    )
     return np.hstack([common, rare])
 
 
