@@ -20,9 +20,9 @@ from saferank.metrics import mean, ndcg
 from saferank.plackett_luce import expected_ndcg, exposure
 from saferank.rankers import Settings
 
-SETTINGS = Settings(steps=1000, patience=5, hidden=(32, 32))
+SETTINGS = Settings(steps=600, patience=4, hidden=(32, 32))
 SEEDS = range(5)
-SIZES = (10**2, 10**3, 10**4, 10**5, 10**6, 10**8)
+SIZES = (10**2, 10**3, 10**4, 10**6, 10**8)
 METHODS = ("naive", "ips", "dm", "dr", "safe-dr", "prpo")
 DELTAS = (0.25, 0.5, 0.65, 0.9, 1.0)
 USERS = trust_bias()
@@ -30,7 +30,7 @@ USERS = trust_bias()
 
 def collection(name, seed):
     if name == "synthetic":
-        return sr.data.synthetic("mslr", queries=150, seed=seed)
+        return sr.data.synthetic("mslr", queries=120, seed=seed)
     return sr.data.load(name)
 
 
@@ -83,9 +83,11 @@ def job(name, seed, kind, sessions, peak):
         full = sr.learn(world.train, method="skyline", seed=seed, settings=SETTINGS,
                         validation=(world.validation, None))  # fmt: skip
         rows.append({"ranker": "skyline", **measured(world, full, shown)})
+    predictor = sr.rankers.fit_relevance(*logs[0], USERS, production=ranker, validation=logs[1],
+                                         seed=seed, settings=SETTINGS)  # fmt: skip
     for label, options in variants(kind):
         learned = sr.learn(*logs[0], USERS, production=ranker, validation=logs[1], seed=seed,
-                           settings=SETTINGS, **options)  # fmt: skip
+                           settings=SETTINGS, predictor=predictor, **options)  # fmt: skip
         rows.append({"ranker": label, **measured(world, learned, shown)})
     about = {"data": name, "seed": seed, "users": kind, "N": sessions, "peak": peak}
     return [{**about, **row} for row in rows]

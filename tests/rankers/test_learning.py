@@ -17,7 +17,7 @@ from saferank.errors import InputError
 from saferank.logs import Counts
 from saferank.metrics import mean
 from saferank.plackett_luce import expected_ndcg
-from saferank.rankers import METHODS, Ranker, RankingEstimator, Settings, learn
+from saferank.rankers import METHODS, Ranker, RankingEstimator, Settings, fit_relevance, learn
 from saferank.rankers.training import Training
 
 USERS = trust_bias()
@@ -218,6 +218,17 @@ def test_users_own_module_and_scikit_learn_face(counts, tmp_path):
         Ranker.load(tmp_path / "own")
     with pytest.raises(InputError, match="`fit` must come before"):
         RankingEstimator().predict(WORLD.test)
+
+
+def test_a_regression_fitted_once_serves_every_method(production, counts):
+    shared = {"production": production, "settings": QUICK, "seed": 5}
+    predictor = fit_relevance(WORLD.train, counts, USERS, **shared)
+    for method in ("dm", "dr"):
+        given = learn(WORLD.train, counts, USERS, method=method, predictor=predictor, **shared)
+        fitted = learn(WORLD.train, counts, USERS, method=method, **shared)
+        assert np.array_equal(given.scores(WORLD.test), fitted.scores(WORLD.test))
+    assert not given.card.regression
+    assert fitted.card.regression == predictor.card.history
 
 
 def test_rankings(production):

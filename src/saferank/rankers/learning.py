@@ -36,6 +36,7 @@ from saferank.rankers.training import History, Part
 from saferank.seeds import derive
 
 Production = Ranker | npt.ArrayLike | None
+Histories = dict[str, dict[str, list[float]]]
 
 
 def learn(
@@ -47,6 +48,7 @@ def learn(
     production: Production = None,
     validation: tuple[RankingData, Counts | None] | None = None,
     seed: int = 0,
+    predictor: Ranker | None = None,
     checkpoint: str | Path | None = None,
     **changes: Any,
 ) -> Ranker:
@@ -56,7 +58,9 @@ def learn(
     without it, propensities are the log's own averages. `validation` are queries and counts to
     stop by; without it 15 % of the queries seen are held out. Further options are the parts of
     the method's `Recipe`: `gain=`, `objective=`, `scorer=`, `delta=`, `weights=`, `start=`,
-    `keep=`, `settings=` and so on. A run with a `checkpoint` folder goes on where it was killed.
+    `keep=`, `settings=` and so on. DM and DR first fit relevance to the clicks, unless a
+    `predictor` (of `fit_relevance`, or a model of your own) is given. A run with a `checkpoint`
+    folder goes on where it was killed.
 
     >>> import saferank as sr
     >>> world = sr.data.synthetic("small", queries=40, seed=0)
@@ -70,27 +74,35 @@ def learn(
     """
     require(method in METHODS, "method", f"one of {', '.join(METHODS)}", method)
     recipe = METHODS[method].changed(**changes)
-    run = _Run(recipe, users, production, seed)
+    run = _Run(recipe, users, production, seed, predictor)
     log, held = run.logs(data, counts, validation)
     folder = None if checkpoint is None else Path(checkpoint) / run.key(method, data, counts)
     scorer, histories = run.scorer(log, held, folder)
-    card = Card(
-        method=method,
-        recipe=recipe.record(),
-        seed=seed,
-        sessions=0 if counts is None else counts.total,
-        weights=run.weights.tolist(),
-        users=None if users is None else users.record(),
-        data=data.fingerprint(),
-        keep=recipe.keep,
-        slack=recipe.slack,
-        history=histories["ranker"],
-        regression=histories.get("regression", {}),
-        versions=versions(),
-    )
     if folder is not None:
         _remove(folder)
+    card = run.card(method, data, counts, histories)
     return Ranker(scorer, run.scaling_of(data), card, recipe.start == "add")
+
+
+def fit_relevance(
+    data: RankingData,
+    counts: Counts,
+    users: ClickModel,
+    *,
+    production: Production = None,
+    validation: tuple[RankingData, Counts | None] | None = None,
+    seed: int = 0,
+    **changes: Any,
+) -> Ranker:
+    r"""The regression behind DM and DR: scores are logits z of :math:`\hat R = \sigma(z)`.
+
+    Fit it once and give it to `learn(predictor=...)` for as many methods as learn from the log.
+    """
+    run = _Run(METHODS["dm"].changed(**changes), users, production, seed)
+    log, held = run.logs(data, counts, validation)
+    scorer, history = run.regression(log, held, None)
+    card = run.card("relevance", data, counts, {"ranker": _plain(history)})
+    return Ranker(scorer, run.scaling_of(data), card)
 
 
 @dataclass
@@ -101,6 +113,7 @@ class _Run:
     users: ClickModel | None
     production: Production
     seed: int
+    predictor: Ranker | None = None
 
     def __post_init__(self) -> None:
         self.weights = self.recipe.rank_weights(self.users)
@@ -123,6 +136,7 @@ class _Run:
             require(held.data.width == data.width, "validation", "of the same features", held.data)
         train, held = split(log, held, self.seed)
         scaling = self.scaling_of(data)
+        self._unscaled = (train.data, held.data)
         return _scaled(train, scaling), _scaled(held, scaling)
 
     def _log(self, data: RankingData, counts: Counts | None) -> Log:
@@ -223,15 +237,12 @@ class _Run:
 
     # -- how it is reached ---------------------------------------------------------------------
 
-    def scorer(
-        self, log: Log, held: Log, folder: Path | None
-    ) -> tuple[Scorer, dict[str, dict[str, list[float]]]]:
+    def scorer(self, log: Log, held: Log, folder: Path | None) -> tuple[Scorer, Histories]:
         """The learned scorer, and the histories of what was trained."""
-        histories: dict[str, dict[str, list[float]]] = {}
+        histories: Histories = {}
         found = None
         if self.recipe.gain != "labels" and GAINS[self.recipe.gain].needs_predictions:
-            found, history = self._predictions(log, held, folder and folder / "regression")
-            histories["regression"] = _plain(history)
+            found, histories["regression"] = self._predictions(log, held, folder)
         goal, held_goal = self.goals(log, held, found)
         start = self._start(log, held, folder and folder / "start")
         train, check = (
@@ -245,8 +256,18 @@ class _Run:
 
     def _predictions(
         self, log: Log, held: Log, folder: Path | None
-    ) -> tuple[tuple[Floats, Floats], History]:
-        """Predicted relevance of training and validation documents, fitted to the clicks."""
+    ) -> tuple[tuple[Floats, Floats], dict[str, list[float]]]:
+        """Predicted relevance of training and validation documents, and how it was fitted."""
+        if self.predictor is not None:
+            # the logs are scaled for the ranker by now; a predictor scales for itself
+            one, two = (expit(self.predictor.scores(part)) for part in self._unscaled)
+            return (one, two), {}
+        fitted, history = self.regression(log, held, folder and folder / "regression")
+        both = (expit(fitted.scores(log.data.features)), expit(fitted.scores(held.data.features)))
+        return both, _plain(history)
+
+    def regression(self, log: Log, held: Log, folder: Path | None) -> tuple[Scorer, History]:
+        """A scorer whose scores are logits of relevance, fitted to the clicks."""
         assert self.users is not None
         parts = []
         for part, clip in ((log, True), (held, False)):
@@ -258,9 +279,7 @@ class _Run:
         kind, seed = family(self.recipe.scorer), derive(self.seed, "regression")
         fresh = kind.fresh(log.data.width, self.recipe.settings, seed)
         run = Run(self.recipe.settings, seed, folder, "regression")
-        fitted, history = kind.fit(fresh, parts[0], parts[1], run)
-        found = (expit(fitted.scores(log.data.features)), expit(fitted.scores(held.data.features)))
-        return found, history
+        return kind.fit(fresh, parts[0], parts[1], run)
 
     def _start(self, log: Log, held: Log, folder: Path | None) -> Scorer:
         model = self._model()
@@ -280,6 +299,25 @@ class _Run:
         )
         run = Run(self.recipe.settings, seed, folder, "imitating production")
         return kind.fit(fresh, train, check, run)[0]
+
+    def card(
+        self, method: str, data: RankingData, counts: Counts | None, histories: Histories
+    ) -> Card:
+        """Where the ranker comes from."""
+        return Card(
+            method=method,
+            recipe=self.recipe.record(),
+            seed=self.seed,
+            sessions=0 if counts is None else counts.total,
+            weights=self.weights.tolist(),
+            users=None if self.users is None else self.users.record(),
+            data=data.fingerprint(),
+            keep=self.recipe.keep,
+            slack=self.recipe.slack,
+            history=histories["ranker"],
+            regression=histories.get("regression", {}),
+            versions=versions(),
+        )
 
     def key(self, method: str, data: RankingData, counts: Counts | None) -> str:
         """Names this run: another recipe, seed, data or log has another checkpoint."""
