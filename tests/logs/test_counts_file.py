@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from saferank.clicks import simulate, trust_bias
 from saferank.data import RankingData
 from saferank.errors import InputError
-from saferank.logs import Counts, load_counts, overlap, save_counts
+from saferank.logs import Counts, load_counts, overlap, read_counts, save_counts
 
 
 def example(
@@ -89,6 +89,19 @@ def test_numbers_match_the_same_numbers_as_strings(tmp_path: Path) -> None:
         doc_ids=doc_ids.astype(str),
     )
     assert_same(load_counts(tmp_path / "c.parquet", named), counts)
+
+
+@pytest.mark.parametrize("ids", ["strings", "numbers", "none"])
+def test_counts_can_be_read_without_their_data(ids: str, tmp_path: Path) -> None:
+    data, counts = example(ids)
+    save_counts(counts, data, tmp_path / "c.parquet")
+    alone = read_counts(tmp_path / "c.parquet")
+    shown = counts.impressions.any(axis=1)
+    assert alone.documents == shown.sum()
+    assert sorted(alone.sessions) == sorted(counts.sessions[counts.sessions > 0])
+    for name in ("impressions", "clicks"):
+        kept = getattr(counts, name)[shown]
+        np.testing.assert_array_equal(np.sort(getattr(alone, name), axis=0), np.sort(kept, axis=0))
 
 
 def write(path: Path, **columns: object) -> Path:

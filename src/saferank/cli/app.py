@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import saferank
-from saferank.cli import count, data, demo, learn, logs
+from saferank.cli import bias, count, data, demo, learn, logs, simulate
 from saferank.errors import SaferankError
 
 app = typer.Typer(
@@ -18,7 +18,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("demo")(demo.demo)
+app.command("simulate")(simulate.simulate)
 app.command("count")(count.count)
+app.command("bias")(bias.bias)
 app.command("learn")(learn.learn)
 app.add_typer(data.app, name="data")
 app.add_typer(logs.app, name="logs")

@@ -10,6 +10,7 @@ from saferank.clicks.fitting import (
 )
 from saferank.clicks.identifiability import Identifiability, identifiability
 from saferank.clicks.models import ClickModel, blend, position_bias, relevance, trust_bias
+from saferank.clicks.production import stand_in_production
 from saferank.clicks.rows import simulate_rows
 from saferank.clicks.simulation import simulate
 from saferank.clicks.users import (
@@ -52,5 +53,6 @@ __all__ = [
     "relevance",
     "simulate",
     "simulate_rows",
+    "stand_in_production",
     "trust_bias",
 ]

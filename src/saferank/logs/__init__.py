@@ -4,7 +4,7 @@ from saferank.logs.alignment import Alignment, align
 from saferank.logs.count_table import BrokenRule, CountReport, CountTable
 from saferank.logs.counting import EngineChoice, count
 from saferank.logs.counts import Counts
-from saferank.logs.counts_file import load_counts, save_counts
+from saferank.logs.counts_file import load_counts, read_counts, save_counts
 from saferank.logs.health import LogHealth, check_log
 from saferank.logs.health_chart import click_rate_chart
 from saferank.logs.judgements import Finding
@@ -31,5 +31,6 @@ __all__ = [
     "load_counts",
     "merge",
     "overlap",
+    "read_counts",
     "save_counts",
 ]

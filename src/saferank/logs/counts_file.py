@@ -96,24 +96,29 @@ def load_counts(
             f"`{path}` must count documents of the data; {int(unknown.sum())} of {unknown.size} "
             f"rows do not, such as query {row['query_id']!r}, document {row['doc_id']!r}."
         )
-    rank = _numbers(table, "rank", path) - 1
-    ranks = _ranks(table, rank, path) if ranks is None else ranks
-    require(ranks >= 1, "ranks", "at least 1", ranks)
-    inside = bool(np.all((rank >= 0) & (rank < ranks)))
-    require(inside, f"rank in {path}", f"in 1..{ranks}", "others")
-    cells = data.documents * ranks
-    require(cells <= MOST_CELLS, "documents x ranks", f"at most {MOST_CELLS}", cells)
-    known = ~unknown
-    cell = document[known] * ranks + rank[known]
-    added = [
-        _added(cell, _numbers(table, name, path)[known], cells).reshape(data.documents, ranks)
-        for name in ("impressions", "clicks")
-    ]
-    counts = Counts(data.offsets, added[0], added[1])
-    if "sessions" not in table.column_names:
-        return counts
-    query = flat.query_of(data.offsets)[document[known]]
-    return replace(counts, sessions=_sessions(table, query, known, data.queries, path))
+    return _counts(table, document, data.offsets, ranks, path)
+
+
+def read_counts(path: str | Path, *, ranks: int | None = None) -> Counts:
+    """Read counts on their own: the documents are those of the file, in no order that matters."""
+    table = _read(Path(path))
+    query, doc = (_codes(table[name], f"{name} in {path}") for name in ("query_id", "doc_id"))
+    pairs, document = np.unique(query * (int(doc.max(initial=0)) + 1) + doc, return_inverse=True)
+    first_row = np.zeros(pairs.size, dtype=np.int64)
+    first_row[document] = np.arange(document.size)
+    queries = int(query.max(initial=-1)) + 1
+    size = np.bincount(query[first_row], minlength=queries)
+    offsets = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
+    return _counts(table, document, offsets, ranks, path)
+
+
+def _codes(column: Any, name: str) -> Ints:
+    """Ids as numbers from 0 on."""
+    require(column.null_count == 0, name, "there in every row", "null")
+    encoded = column.combine_chunks().dictionary_encode()
+    if hasattr(encoded, "combine_chunks"):
+        encoded = encoded.combine_chunks()
+    return np.asarray(encoded.indices).astype(np.int64)
 
 
 def documents_of(query_ids: Any, doc_ids: Any, data: RankingData) -> Ints:
@@ -143,6 +148,31 @@ def documents_of(query_ids: Any, doc_ids: Any, data: RankingData) -> Ints:
     wanted = query * unique_docs.size + doc
     at = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
     return np.where((query >= 0) & (doc >= 0) & (keys[at] == wanted), order[at], -1)
+
+
+def _counts(
+    table: Any, document: Ints, offsets: Ints, ranks: int | None, path: str | Path
+) -> Counts:
+    """Rows added up by document (-1: left out) and rank."""
+    rank = _numbers(table, "rank", path) - 1
+    ranks = _ranks(table, rank, path) if ranks is None else ranks
+    require(ranks >= 1, "ranks", "at least 1", ranks)
+    inside = bool(np.all((rank >= 0) & (rank < ranks)))
+    require(inside, f"rank in {path}", f"in 1..{ranks}", "others")
+    documents = int(offsets[-1])
+    cells = documents * ranks
+    require(cells <= MOST_CELLS, "documents x ranks", f"at most {MOST_CELLS}", cells)
+    known = document >= 0
+    cell = document[known] * ranks + rank[known]
+    shown, clicked = (
+        _added(cell, _numbers(table, name, path)[known], cells).reshape(documents, ranks)
+        for name in ("impressions", "clicks")
+    )
+    counts = Counts(offsets, shown, clicked)
+    if "sessions" not in table.column_names:
+        return counts
+    query = flat.query_of(offsets)[document[known]]
+    return replace(counts, sessions=_sessions(table, query, known, counts.queries, path))
 
 
 def _read(path: Path) -> Any:

@@ -18,7 +18,7 @@ from saferank.clicks.models import ClickModel
 from saferank.flat import Floats
 from saferank.kernels import kernel, parallel_kernel, prange
 
-MOST_STEPS = 3000
+MOST_STEPS = 1000
 _BLOCK = 1 << 14
 
 

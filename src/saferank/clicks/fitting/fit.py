@@ -26,14 +26,13 @@ from saferank.clicks.fitting.harvest import (
     position_pairs,
     trust_pairs,
 )
-from saferank.clicks.fitting.misfit import Misfit, misfit
+from saferank.clicks.fitting.misfit import Misfit, best_relevance, misfit
 from saferank.clicks.fitting.scale import Canonical
 from saferank.clicks.identifiability import Identifiability, identifiability
 from saferank.clicks.models import ClickModel
 from saferank.errors import InputError, require
 from saferank.files import write_json
 from saferank.flat import Array, Floats, Ints
-from saferank.kernels import parallel_kernel, prange
 from saferank.logs import Counts
 from saferank.progress import bar
 from saferank.seeds import generator
@@ -94,7 +93,7 @@ class FittedBias:
 def fit_position_bias(
     counts: Counts,
     *,
-    method: Method = "em",
+    method: Method | None = None,
     features: npt.ArrayLike | None = None,
     reference: int = 1,
     bootstrap: int = 50,
@@ -103,9 +102,12 @@ def fit_position_bias(
 ) -> FittedBias:
     r"""Fit :math:`P(C) = \alpha_k R`; only ratios of alphas are identified: the largest is made 1.
 
-    `method="em"` fits a relevance for each document (or, with `features`, a logistic model of
-    them); `"harvest"` compares click rates of documents seen at several ranks, without relevance.
+    `method="harvest"` compares click rates of documents seen at several ranks; it fits no relevance
+    and so is not misled by documents that were shown rarely. `"em"` fits a relevance for each
+    document or, with `features`, a logistic model of them. By default EM is used with features,
+    harvesting without.
     """
+    method = method or ("harvest" if features is None else "em")
     options = _Options("position", method, reference, bootstrap, seed, progress)
     return _fit(counts, features, options)
 
@@ -113,7 +115,7 @@ def fit_position_bias(
 def fit_trust_bias(
     counts: Counts,
     *,
-    method: Method = "em",
+    method: Method | None = None,
     features: npt.ArrayLike | None = None,
     reference: int = 1,
     bootstrap: int = 50,
@@ -125,6 +127,7 @@ def fit_trust_bias(
     The canonical form does not depend on that map; `model` has the widest range of R. Options are
     those of `fit_position_bias`.
     """
+    method = method or ("harvest" if features is None else "em")
     options = _Options("trust", method, reference, bootstrap, seed, progress)
     return _fit(counts, features, options)
 
@@ -145,12 +148,14 @@ class _Options:
     def check(self, counts: Counts, links: Identifiability, by_features: bool) -> None:
         """`InputError` unless the counts can be fitted this way."""
         require(self.method in METHODS, "method", f"one of {METHODS}", self.method)
+        sane = not by_features or self.method == "em"
+        require(sane, "method", "em where features describe relevance", self.method)
         require(self.bootstrap >= 0, "bootstrap", "at least 0", self.bootstrap)
         require(bool(links.shown), "counts", "of some impressions", repr(counts))
         shown = self.reference in links.shown
         require(shown, "reference", f"one of the ranks shown, {links.shown}", self.reference)
         require(bool(counts.clicks.any()), "counts", "of some clicks", repr(counts))
-        if not links.identified and not (by_features and self.method == "em"):
+        if not links.identified and not by_features:
             raise InputError(links.verdict)
 
 
@@ -175,7 +180,6 @@ def _fit(counts: Counts, features: npt.ArrayLike | None, options: _Options) -> F
     model = found.widest(through_zero=not options.trust)
     relevance = np.full(counts.documents, np.nan)
     relevance[documents] = best_relevance(*cells[:2], model.alpha, model.beta)
-    probability = model.probability(relevance[documents])
     errors = _bootstrap(fit, counts.queries, options)
     return FittedBias(
         kind=options.kind,
@@ -188,13 +192,9 @@ def _fit(counts: Counts, features: npt.ArrayLike | None, options: _Options) -> F
         alpha_error=errors[2],
         beta_error=errors[3],
         relevance=relevance,
-        misfit=misfit(*cells[:2], probability, rates=_free_rates(counts.ranks, options)),
+        misfit=misfit(*cells[:2], model, seed=options.seed),
         identifiability=links,
     )
-
-
-def _free_rates(ranks: int, options: _Options) -> int:
-    return 2 * ranks - 2 if options.trust else ranks - 1
 
 
 def _harvester(counts: Counts, options: _Options) -> _Fit:
@@ -276,28 +276,3 @@ def _bootstrap(fit: _Fit, queries: int, options: _Options) -> list[Floats]:
 
 def _finite(values: Floats) -> list[float | None]:
     return [float(value) if np.isfinite(value) else None for value in values]
-
-
-@parallel_kernel
-def best_relevance(shown: Floats, clicked: Floats, alpha: Floats, beta: Floats) -> Floats:
-    """The most likely R in [0, 1] of each document: where the slope of its likelihood is 0.
-
-    The likelihood is concave in R, so that bisection finds it.
-    """
-    best = np.empty(shown.shape[0])
-    for document in prange(shown.shape[0]):
-        low, high = 0.0, 1.0
-        for _ in range(40):
-            middle = 0.5 * (low + high)
-            slope = 0.0
-            for rank in range(alpha.size):
-                if shown[document, rank] > 0.0 and alpha[rank] > 0.0:
-                    p = alpha[rank] * middle + beta[rank]
-                    gap = clicked[document, rank] - shown[document, rank] * p
-                    slope += alpha[rank] * gap / (p * (1.0 - p))
-            if slope > 0.0:
-                low = middle
-            else:
-                high = middle
-        best[document] = 0.5 * (low + high)
-    return best

@@ -2,8 +2,9 @@ r"""How far counts lie from a fitted click model, beyond what chance explains.
 
 .. math:: X^2 = \sum_{d,k} \frac{(c - n p)^2}{n p (1 - p)}
 
-over the cells where both clicks and their absence are expected often enough. If the model holds,
-X^2 has a chi-square law with as many degrees of freedom as cells less fitted numbers. With many
+over the cells where both clicks and their absence are expected a few times, p with the most likely
+relevance of each document. What X^2 is by chance alone is found by drawing clicks from the fitted
+model and treating them alike: textbook degrees of freedom are wrong for sparse cells. With many
 sessions the smallest misfit is significant: `size` says how large it is.
 """
 
@@ -15,21 +16,34 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from saferank.clicks.models import ClickModel
 from saferank.flat import Floats
+from saferank.kernels import parallel_kernel, prange
+from saferank.seeds import generator
 
 LEAST_EXPECTED = 5.0
 SIGNIFICANT = 1e-3
+_DRAWS = 20
+_MOST_DOCUMENTS = 100_000
 
 
 @dataclass(frozen=True)
 class Misfit:
-    """The chi-square test of a click model, and the size of what it does not explain."""
+    """X^2 of a click model, what chance would make of it, and the size of what is unexplained."""
 
     statistic: float
-    freedom: int
-    p_value: float
+    expected: float
+    spread: float
+    cells: int
     size: float
     """Typical distance of click probabilities from the model (root mean square)."""
+
+    @property
+    def p_value(self) -> float:
+        """How likely so large an X^2 is if the model holds."""
+        if self.spread == 0:
+            return 1.0
+        return float(stats.norm.sf((self.statistic - self.expected) / self.spread))
 
     @property
     def found(self) -> bool:
@@ -39,48 +53,94 @@ class Misfit:
     @property
     def verdict(self) -> str:
         """One sentence."""
-        if self.freedom == 0:
-            return "There are too few clicks to test the click model."
-        ratio = f"chi-square {self.statistic:.0f} with {self.freedom} degrees of freedom"
+        if self.spread == 0:
+            return "No document has clicks enough at several ranks to test the click model."
+        numbers = f"X² {self.statistic:.0f}, by chance {self.expected:.0f} ± {self.spread:.0f}"
         if not self.found:
-            return f"The click model fits ({ratio})."
+            return f"The click model fits ({numbers})."
         return (
-            f"The click model does not fit ({ratio}): click probabilities typically lie "
-            f"{self.size:.4f} from it. Clicks may depend on other documents or earlier clicks."
+            f"The click model does not fit ({numbers}): click probabilities typically lie "
+            f"{self.size:.4f} from it; clicks may depend on other documents or on earlier clicks."
         )
 
     def record(self) -> dict[str, Any]:
         """The test for JSON."""
         return {
             "statistic": self.statistic,
-            "freedom": self.freedom,
+            "expected": self.expected,
+            "spread": self.spread,
+            "cells": self.cells,
             "p_value": self.p_value,
             "size": self.size,
             "found": self.found,
         }
 
 
-def misfit(
-    shown: Floats,
-    clicked: Floats,
-    probability: Floats,
-    *,
-    rates: int,
-    relevances: int | None = None,
-) -> Misfit:
-    """Test counts (documents x ranks) against probabilities for which `rates` numbers were fitted.
+def misfit(shown: Floats, clicked: Floats, model: ClickModel, *, seed: int = 0) -> Misfit:
+    """Test counts (documents x ranks) against a click model; of many documents, a sample."""
+    rng = generator(seed, "misfit")
+    several = np.flatnonzero(np.count_nonzero(shown, axis=1) > 1)
+    if several.size > _MOST_DOCUMENTS:
+        several = np.sort(rng.choice(several, _MOST_DOCUMENTS, replace=False))
+    shown, clicked = shown[several], clicked[several]
+    probability = _probability(shown, clicked, model)
+    found = _distance(shown, clicked, probability)
+    if found[2] == 0:
+        return Misfit(0.0, 0.0, 0.0, 0, 0.0)
+    trials = shown.astype(np.int64)
+    chance = []
+    for _ in range(_DRAWS):
+        drawn = rng.binomial(trials, probability).astype(np.float64)
+        chance.append(_distance(shown, drawn, _probability(shown, drawn, model)))
+    statistic, squares, cells, weight = found
+    usual, usual_squares = np.array(chance)[:, :2].T
+    size = np.sqrt(max(0.0, squares - usual_squares.mean()) / weight)
+    return Misfit(
+        float(statistic),
+        float(usual.mean()),
+        float(usual.std(ddof=1)),
+        int(cells),
+        float(size),
+    )
 
-    `relevances` more were fitted for all documents; None: one for each document.
-    """
+
+def _probability(shown: Floats, clicked: Floats, model: ClickModel) -> Floats:
+    return model.probability(best_relevance(shown, clicked, model.alpha, model.beta))
+
+
+def _distance(
+    shown: Floats, clicked: Floats, probability: Floats
+) -> tuple[float, float, int, float]:
+    """X^2; the sum of n (c/n - p)^2; cells and impressions that they are about."""
     expected = shown * probability
     usual = np.minimum(expected, shown - expected) >= LEAST_EXPECTED
-    documents = int(np.count_nonzero(usual.any(axis=1))) if relevances is None else relevances
-    freedom = int(np.count_nonzero(usual)) - documents - rates
-    if freedom <= 0:
-        return Misfit(0.0, 0, 1.0, 0.0)
+    usual &= np.count_nonzero(usual, axis=1)[:, None] > 1
     n, p = shown[usual], probability[usual]
-    away = (clicked[usual] - n * p) ** 2 / n
-    statistic = float(np.sum(away / (p * (1 - p))))
-    chance = freedom / np.count_nonzero(usual) * float(np.sum(p * (1 - p)))
-    size = float(np.sqrt(max(0.0, (np.sum(away) - chance) / n.sum())))
-    return Misfit(statistic, freedom, float(stats.chi2.sf(statistic, freedom)), size)
+    squares = (clicked[usual] - n * p) ** 2 / n
+    statistic = float(np.sum(squares / (p * (1 - p))))
+    return statistic, float(np.sum(squares)), int(n.size), float(np.sum(n))
+
+
+@parallel_kernel
+def best_relevance(shown: Floats, clicked: Floats, alpha: Floats, beta: Floats) -> Floats:
+    """The most likely R in [0, 1] of each document: where the slope of its likelihood is 0.
+
+    The likelihood is concave in R, so that bisection finds it.
+    """
+    best = np.empty(shown.shape[0])
+    for document in prange(shown.shape[0]):
+        low, high = 0.0, 1.0
+        for _ in range(40):
+            middle = 0.5 * (low + high)
+            slope = 0.0
+            for rank in range(alpha.size):
+                if shown[document, rank] > 0.0 and alpha[rank] > 0.0:
+                    p = alpha[rank] * middle + beta[rank]
+                    gap = clicked[document, rank] - shown[document, rank] * p
+                    slope += alpha[rank] * gap / (p * (1.0 - p))
+            if slope > 0.0:
+                low = middle
+            else:
+                high = middle
+        best[document] = 0.5 * (low + high)
+    return best

@@ -1,0 +1,146 @@
+"""`saferank simulate`: clicks of simulated users on a collection."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from saferank.cli.output import Json, print_json, print_table
+from saferank.errors import InputError
+
+if TYPE_CHECKING:
+    from saferank.clicks import Users
+    from saferank.data import RankingData
+
+
+def whole_number(text: str) -> int:
+    """A number of sessions, also as 1e9.
+
+    >>> whole_number("1e9"), whole_number("250_000")
+    (1000000000, 250000)
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not value.is_integer():  # which infinity and NaN are not
+        raise InputError(f"`sessions` must be a whole number such as 1e6; got {text!r}.")
+    return int(value)
+
+
+def simulate(
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="The Parquet file to write.", show_default=False)
+    ],
+    data: Annotated[
+        str,
+        typer.Option(
+            help="A collection's folder, an items table, or synthetic[:small|mslr|yahoo|istella]."
+        ),
+    ] = "synthetic",
+    part: Annotated[str, typer.Option(help="train, validation or test.")] = "train",
+    sessions: Annotated[str, typer.Option(help="How many, such as 1e6.")] = "1e6",
+    users: Annotated[
+        str,
+        typer.Option(
+            help="trust, position, adversarial, noise, cascade, dcm, or a bias.json to click by."
+        ),
+    ] = "trust",
+    k: Annotated[int, typer.Option("-k", "--ranks", help="Ranks shown.", min=1)] = 5,
+    temperature: Annotated[
+        float, typer.Option(help="Production's scores are divided by it: low is peaked.")
+    ] = 1.0,
+    deterministic: Annotated[
+        bool, typer.Option("--deterministic", help="Always sort by production's score.")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same clicks.")] = 0,
+    rows: Annotated[
+        bool, typer.Option("--rows", help="A log with one row a shown document, not counts.")
+    ] = False,
+    items: Annotated[
+        Path | None,
+        typer.Option(help="Also write the items with production's scores, for `saferank learn`."),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Simulate users on a collection and write counts, or a row log.
+
+    Production's scores are the items' `production_score`, or those of a regression on the labels of
+    a few queries.
+    """
+    from saferank import clicks, logs
+    from saferank.data import write_items
+
+    number = whole_number(sessions)
+    collection, highest = _data(data, part, seed)
+    if collection.production is None:
+        scores = clicks.stand_in_production(collection, seed)
+        collection = replace(collection, production=scores)
+    assert collection.production is not None
+    task = (collection, collection.production, _users(users, k), number, seed)
+    if rows:
+        written = clicks.simulate_rows(
+            *task,
+            output,
+            temperature=temperature,
+            deterministic=deterministic,
+            highest_grade=highest,
+        )
+        result: dict[str, object] = {"sessions": number, "rows": written}
+    else:
+        counts = clicks.simulate(
+            *task, temperature=temperature, deterministic=deterministic, highest_grade=highest
+        )
+        logs.save_counts(counts, collection, output)
+        shown, clicked = counts.impressions.sum(axis=0), counts.clicks.sum(axis=0)
+        result = {
+            "sessions": counts.total,
+            "queries": counts.queries,
+            "impressions": shown,
+            "clicks": clicked,
+        }
+    if items is not None:
+        write_items(collection, items)
+    if json:
+        print_json({"output": str(output), **result})
+        return
+    if rows:
+        typer.echo(f"{number:,} sessions in {result['rows']:,} rows are in {output}.")
+        return
+    typer.echo(f"{counts.total:,} sessions of {counts.queries:,} queries are in {output}.")
+    ranks = range(1, counts.ranks + 1)
+    table = [
+        (rank, int(n), int(c), float(c / max(n, 1)))
+        for rank, n, c in zip(ranks, shown, clicked, strict=True)
+    ]
+    print_table("What was shown and clicked", ["rank", "impressions", "clicks", "rate"], table)
+
+
+def _data(name: str, part: str, seed: int) -> tuple[RankingData, float | None]:
+    """The data and its highest grade (None: of an items table nobody has said)."""
+    from saferank.data import load, read_items, synthetic
+
+    word, _, preset = name.partition(":")
+    if word == "synthetic":
+        collection = synthetic(preset or "small", seed=seed)  # type: ignore[arg-type]
+    elif Path(name).is_dir():
+        collection = load(name)
+    else:
+        return read_items(name), None
+    if part not in collection.parts():
+        raise InputError(f"`part` must be one of {list(collection.parts())}; got {part!r}.")
+    return collection.parts()[part], collection.highest_grade
+
+
+def _users(name: str, k: int) -> Users:
+    from saferank.clicks import USERS, ClickModel
+
+    if name in USERS:
+        return USERS[name](k)
+    if name.endswith(".json"):
+        return ClickModel.load(name).at(k)
+    raise InputError(f"`users` must be one of {', '.join(USERS)} or a .json file; got {name!r}.")

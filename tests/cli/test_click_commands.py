@@ -1,0 +1,117 @@
+"""`saferank simulate` and `saferank bias` from the command line."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from saferank.cli.app import main
+from saferank.clicks import ClickModel, canonical, trust_bias
+from saferank.data import read_items
+from saferank.logs import load_counts
+
+
+@pytest.fixture
+def saferank(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> object:
+    """Runs the command line; gives exit code, standard output and standard error."""
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["saferank", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = capsys.readouterr()
+        return int(ended.value.code or 0), out, err
+
+    return run
+
+
+def test_from_simulated_clicks_to_a_click_model(saferank, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    counts, items = tmp_path / "counts.parquet", tmp_path / "items.parquet"
+    code, out, _ = saferank("simulate", "-o", counts, "--sessions", "2e6", "--items", items)
+    assert code == 0
+    assert "2,000,000 sessions of 400 queries" in out
+    assert load_counts(counts, read_items(items)).total == 2_000_000
+    bias, chart = tmp_path / "bias.json", tmp_path / "bias.svg"
+    code, out, _ = saferank("bias", counts, "-o", bias, "--chart", chart, "--bootstrap", 5)
+    assert code == 0
+    assert "All ranks are connected" in out
+    assert "The click model fits" in out
+    assert "====" in out
+    assert chart.read_text().startswith("<svg")
+    found = canonical(ClickModel.load(bias)).slope
+    np.testing.assert_allclose(found, canonical(trust_bias()).slope, rtol=0.05)
+
+
+def test_bias_as_json_by_position_and_features(saferank, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    counts, items = tmp_path / "counts.parquet", tmp_path / "items.parquet"
+    options = ("--users", "position", "-k", 3, "--sessions", "200_000", "--items", items)
+    code, out, _ = saferank("simulate", "-o", counts, *options, "--json")
+    assert code == 0
+    assert len(json.loads(out)["clicks"]) == 3
+    code, out, _ = saferank(
+        "bias", counts, "--kind", "position", "--items", items, "--bootstrap", 0, "--json"
+    )
+    record = json.loads(out)
+    assert record["method"] == "em"
+    assert record["alpha"][0] == 1.0
+    assert record["alpha_error"] == [None] * 3
+    assert record["identifiability"]["identified"] is True
+
+
+def test_rows_by_users_of_a_file(saferank, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    ClickModel(np.array([0.0]), np.array([1.0])).save(tmp_path / "users.json")
+    log = tmp_path / "log.parquet"
+    code, out, _ = saferank(
+        "simulate", "-o", log, "--rows", "--sessions", 1000, "-k", 2, "--users",
+        tmp_path / "users.json", "--part", "test",
+    )  # fmt: skip
+    assert code == 0
+    assert "1,000 sessions" in out
+    table = pq.read_table(log).to_pandas()
+    assert (table.click == (table["rank"] == 1)).all()
+
+
+def test_a_fixed_ranking_is_refused_with_what_can_be_done(saferank, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    counts = tmp_path / "counts.parquet"
+    saferank("simulate", "-o", counts, "--sessions", 1000, "--deterministic")
+    code, _, err = saferank("bias", counts)
+    assert code == 2
+    assert "Every document was always shown at one rank" in err
+    assert "What can still be done" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--sessions", "ten"), "sessions"),
+        (("--sessions", "1e400"), "sessions"),
+        (("--sessions", "0.5"), "sessions"),
+        (("--users", "nobody"), "users"),
+        (("--part", "all"), "part"),
+        (("--data", "synthetic:huge"), "preset"),
+        (("--data", "nowhere.parquet"), "path"),
+        (("--temperature", 0), "temperature"),
+    ],
+)
+def test_bad_options_of_simulate(saferank, tmp_path: Path, arguments, words: str) -> None:  # type: ignore[no-untyped-def]
+    code, _, err = saferank("simulate", "-o", tmp_path / "c.parquet", *arguments)
+    assert code == 2
+    assert words in err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [(("--kind", "other"), "kind"), (("--method", "x"), "method"), (("--chart", "a.gif"), "chart")],
+)
+def test_bad_options_of_bias(saferank, tmp_path: Path, arguments, words: str) -> None:  # type: ignore[no-untyped-def]
+    counts = tmp_path / "counts.parquet"
+    saferank("simulate", "-o", counts, "--sessions", 10_000)
+    code, _, err = saferank("bias", counts, "--bootstrap", 0, *arguments)
+    assert code == 2
+    assert words in err
