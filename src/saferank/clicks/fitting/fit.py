@@ -254,7 +254,10 @@ def _canonical(estimate: Estimate, cells: Cells, reference: int) -> Canonical:
 
 
 def _bootstrap(fit: _Fit, queries: int, options: _Options) -> list[Floats]:
-    """Standard errors of slopes, intercepts, alphas and betas: the fit of resampled queries."""
+    """Standard errors of slopes, intercepts, alphas and betas: the fit of resampled queries.
+
+    Where a tenth of the samples or more cannot be fitted, errors are unknown: NaN.
+    """
     rng = generator(options.seed, "bootstrap")
     fits = []
     with bar("Bootstrap", options.bootstrap, show=options.progress) as advance:
@@ -263,12 +266,12 @@ def _bootstrap(fit: _Fit, queries: int, options: _Options) -> list[Floats]:
             try:
                 found = fit(drawn)
                 model = found.widest(through_zero=not options.trust)
-            except InputError:  # a sample in which the model cannot be told counts for nothing
+            except InputError:
                 continue
             finally:
                 advance()
             fits.append([found.slope, found.intercept, model.alpha, model.beta])
-    if len(fits) < 2:
+    if len(fits) < max(2, 0.9 * options.bootstrap):
         unknown = np.full(fit(np.ones(queries)).ranks, np.nan)
         return [unknown] * 4
     return list(np.std(np.array(fits), axis=0, ddof=1))

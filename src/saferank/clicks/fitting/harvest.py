@@ -18,6 +18,7 @@ from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
 from saferank import flat
 from saferank.clicks.fitting.scale import Canonical
+from saferank.errors import InputError
 from saferank.flat import Floats, Ints
 from saferank.logs import Counts
 
@@ -99,7 +100,10 @@ def _line(moments: dict[tuple[int, int], Floats], near: int, far: int) -> tuple[
     x_mean, y_mean = x / total, y / total
     x_variance, y_variance = xx / total - x_mean**2, yy / total - y_mean**2
     if x_variance <= 0 or y_variance <= 0:
-        return float("nan"), float("nan")
+        raise InputError(
+            f"ranks {near + 1} and {far + 1} cannot be compared: with the noise taken out, "
+            "documents do not differ in clicks there; take more sessions, or position bias."
+        )
     slope = float(np.sqrt(y_variance / x_variance))
     return slope, float(y_mean - slope * x_mean)
 
