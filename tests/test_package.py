@@ -1,0 +1,22 @@
+import subprocess
+import sys
+
+import pytest
+
+import saferank
+
+
+def test_import_loads_neither_torch_nor_numba():
+    code = (
+        "import saferank, sys; print([m for m in ('torch', 'numba', 'numpy') if m in sys.modules])"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "[]"
+
+
+def test_every_promised_name_is_there():
+    for name in saferank.__all__:
+        assert getattr(saferank, name) is not None
+    assert set(saferank.__all__) <= set(dir(saferank))
+    with pytest.raises(AttributeError, match="has no attribute 'magic'"):
+        _ = saferank.magic
