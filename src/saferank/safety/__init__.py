@@ -3,6 +3,14 @@
 from saferank.safety.certificate import Certificate, Curve, Distribution
 from saferank.safety.certifying import certify
 from saferank.safety.changes import Change, Moved
+from saferank.safety.decisions import (
+    Decision,
+    Selection,
+    genspec,
+    high_confidence,
+    unconditional,
+    verdict,
+)
 from saferank.safety.guard import Guard, GuardReport
 from saferank.safety.promise import Promise
 
@@ -10,10 +18,16 @@ __all__ = [
     "Certificate",
     "Change",
     "Curve",
+    "Decision",
     "Distribution",
     "Guard",
     "GuardReport",
     "Moved",
     "Promise",
+    "Selection",
     "certify",
+    "genspec",
+    "high_confidence",
+    "unconditional",
+    "verdict",
 ]

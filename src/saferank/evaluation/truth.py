@@ -1,0 +1,63 @@
+"""The truth, where labels are known: utility and NDCG of a policy."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from saferank import flat
+from saferank.clicks import relevance
+from saferank.data import RankingData
+from saferank.evaluation.policies import (
+    Deployed,
+    Policy,
+    check_policy,
+    chosen,
+    exposure_of,
+    query_shares,
+    rank_weights,
+    scores_of,
+)
+from saferank.metrics import mean, ndcg
+from saferank.plackett_luce import expected_ndcg
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Against labels: utility (relevance is the share of the highest grade) and NDCG."""
+
+    utility: float
+    ndcg: float
+    k: int
+
+    def record(self) -> dict[str, Any]:
+        """The truth for JSON."""
+        return asdict(self)
+
+
+def truth(
+    policy: Policy,
+    data: RankingData,
+    *,
+    weights: npt.ArrayLike | None = None,
+    traffic: npt.ArrayLike | None = None,
+    deployed: Deployed = "sampled",
+    highest: float | None = None,
+) -> Truth:
+    """Utility with the weights of ranks, and NDCG at as many ranks, from the labels."""
+    labels = data.known_labels.astype(np.float64)
+    checked = check_policy(policy, data, "policy")
+    w = rank_weights(weights, checked)
+    scores = scores_of(checked, chosen(data, np.arange(data.queries)))
+    omega = exposure_of(scores, w, data.offsets, deployed)
+    top = float(labels.max(initial=0)) or 1.0 if highest is None else highest
+    gained = flat.query_sums(omega * relevance(labels, top), data.offsets)
+    metric = expected_ndcg if deployed == "sampled" else ndcg
+    return Truth(
+        float(query_shares(traffic, data.queries) @ gained),
+        mean(metric(scores, labels, data.offsets, w.size)),
+        int(w.size),
+    )
