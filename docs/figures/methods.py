@@ -20,7 +20,7 @@ from saferank.metrics import mean, ndcg
 from saferank.plackett_luce import expected_ndcg, exposure
 from saferank.rankers import Settings
 
-SETTINGS = Settings(steps=600, patience=4, hidden=(32, 32))
+SETTINGS = Settings(steps=400, patience=3, hidden=(32, 32))
 SEEDS = range(5)
 SIZES = (10**2, 10**3, 10**4, 10**6, 10**8)
 METHODS = ("naive", "ips", "dm", "dr", "safe-dr", "prpo")

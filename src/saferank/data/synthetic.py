@@ -117,9 +117,9 @@ class _World:
 
     def _appeal(self, traits: Floats, shared: Floats, rng: np.random.Generator) -> Floats:
         first, second = traits[:, self.pairs[:, 0]], traits[:, self.pairs[:, 1]]
-        bent = np.tanh(first) * np.abs(second) + np.maximum(first - 1, 0)
         luck = rng.normal(size=traits.shape[0])
-        return 0.8 * traits @ self.slope + 3.0 * bent @ self.bends + 0.7 * shared[:, 0] + 2.0 * luck
+        curved: Floats = (first * second) @ self.bends
+        return 1.5 * (traits @ self.slope + curved) + 0.5 * shared[:, 0] + 1.2 * luck
 
     def _features(self, traits: Floats, shared: Floats, rng: np.random.Generator) -> Floats:
         seen: Floats = traits @ self.views + self.blur * rng.standard_normal(
