@@ -1,5 +1,7 @@
 """The tables of docs/methods.md: `python docs/figures/methods.py OUTPUT [MSLR-mini/Fold1]`.
 
+`python docs/figures/methods.py --tables OUTPUT` prints them from what was measured.
+
 Every (collection, seed, users, N) is one job on one core; results are JSON lines, so that a run
 that was stopped goes on where it was.
 """
@@ -20,7 +22,7 @@ from saferank.metrics import mean, ndcg
 from saferank.plackett_luce import expected_ndcg, exposure
 from saferank.rankers import Settings
 
-SETTINGS = Settings(steps=400, patience=3, hidden=(32, 32))
+SETTINGS = Settings(steps=600, patience=4, batch=16, hidden=(32, 32))
 SEEDS = range(5)
 SIZES = (10**2, 10**3, 10**4, 10**6, 10**8)
 METHODS = ("naive", "ips", "dm", "dr", "safe-dr", "prpo")
@@ -125,5 +127,55 @@ def main(output, real):
             file.writelines(json.dumps(row) + "\n" for row in rows)
 
 
+def tables(path):
+    """Markdown: NDCG over N by method, and the share of production's utility kept by delta."""
+    found = [json.loads(line) for line in Path(path).read_text().splitlines()]
+
+    def values(field, **wanted):
+        rows = [r for r in found if all(r[k] == v for k, v in wanted.items())]
+        return np.array([r[field] for r in rows])
+
+    def cell(field, **wanted):
+        some = values(field, **wanted)
+        return f"{some.mean():.3f}" if some.size else "-"
+
+    for data in dict.fromkeys(r["data"] for r in found):
+        trust = [r for r in found if r["data"] == data and r["users"] == "trust"]
+        sizes = sorted({r["N"] for r in trust})
+        seeds = len({r["seed"] for r in trust})
+        for field in ("expected", "sorted"):
+            print(f"\n{data}, trust bias, {field} NDCG@5, mean of {seeds} seeds\n")
+            print("| ranker | " + " | ".join(f"N = {n:.0e}" for n in sizes) + " |")
+            print("| --- |" + " --- |" * len(sizes))
+            for ranker in dict.fromkeys(r["ranker"] for r in trust):
+                cells = []
+                for n in sizes:
+                    at = {} if ranker == "skyline" else {"N": n}
+                    cells.append(cell(field, data=data, users="trust", ranker=ranker, **at))
+                print(f"| {ranker} | " + " | ".join(cells) + " |")
+        drops = {}
+        for r in trust:
+            if r["ranker"] not in ("production", "skyline"):
+                base = values("expected", data=data, users="trust", N=r["N"], seed=r["seed"],
+                              ranker="production")[0]  # fmt: skip
+                drops.setdefault((r["ranker"], r["N"]), []).append(r["expected"] / base - 1)
+        print(f"\n{data}: mean change of expected NDCG@5 against production, worst N\n")
+        for ranker in dict.fromkeys(name for name, _ in drops):
+            worst = min((np.mean(v), n) for (name, n), v in drops.items() if name == ranker)
+            print(f"- {ranker}: {worst[0]:+.1%} at N = {worst[1]:.0e}")
+    for peak in (1, 4):
+        print(f"\nscores of production x {peak}: share of production's true utility kept\n")
+        print("| ranker | adversarial, mean | adversarial, worst | trust bias, mean |")
+        print("| --- | --- | --- | --- |")
+        for ranker in dict.fromkeys(r["ranker"] for r in found if r["users"] == "adversarial"):
+            bad = values("kept", users="adversarial", peak=peak, ranker=ranker)
+            good = values("kept", users="cost", peak=peak, ranker=ranker)
+            if bad.size and good.size:
+                print(f"| {ranker} | {bad.mean():.3f} | {bad.min():.3f} | {good.mean():.3f} |")
+
+
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else None)
+    if sys.argv[1] == "--tables":
+        tables(sys.argv[2])
+    else:
+        main(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else None)
