@@ -20,6 +20,7 @@ _PACKAGES = (
     "objectives",
     "plackett_luce",
     "rankers",
+    "report",
     "safety",
 )
 _FUNCTIONS = {"certify": "saferank.safety", "learn": "saferank.rankers"}

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import saferank
-from saferank.cli import bias, count, data, demo, learn, logs, simulate
+from saferank.cli import bias, certify, count, data, demo, learn, logs, rank, report, simulate
 from saferank.errors import SaferankError
 
 app = typer.Typer(
@@ -22,6 +22,9 @@ app.command("simulate")(simulate.simulate)
 app.command("count")(count.count)
 app.command("bias")(bias.bias)
 app.command("learn")(learn.learn)
+app.command("certify")(certify.certify)
+app.command("rank")(rank.rank)
+app.command("report")(report.report)
 app.add_typer(data.app, name="data")
 app.add_typer(logs.app, name="logs")
 

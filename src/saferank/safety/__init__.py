@@ -1,5 +1,6 @@
 """Safety: certificates, the guard, and decisions to ship."""
 
+from saferank.safety.assessment import Assessment, assess
 from saferank.safety.certificate import Certificate, Curve, Distribution
 from saferank.safety.certifying import certify
 from saferank.safety.changes import Change, Moved
@@ -15,6 +16,7 @@ from saferank.safety.guard import Guard, GuardReport
 from saferank.safety.promise import Promise
 
 __all__ = [
+    "Assessment",
     "Certificate",
     "Change",
     "Curve",
@@ -25,6 +27,7 @@ __all__ = [
     "Moved",
     "Promise",
     "Selection",
+    "assess",
     "certify",
     "genspec",
     "high_confidence",

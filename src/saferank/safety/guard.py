@@ -150,17 +150,7 @@ class Guard:
 
         A session that comes back sees the same ranking: the draw too depends only on its id.
         """
-        require(k >= 1, "k", "at least 1", k)
-        scores = self.scores(data, session)
-        if self.deployed == "sorted":
-            return flat.top(scores, k, data.offsets)
-        result = np.full((data.queries, 1, k), -1, dtype=np.int64)
-        for query, name in enumerate(data.ids()[0]):
-            first, last = data.offsets[query], data.offsets[query + 1]
-            rng = generator(0, "guard", self.salt, session, name)
-            sample_query(scores[first:last], result[query], rng)
-            result[query][result[query] >= 0] += first
-        return result[:, 0, :]
+        return draw(self.scores(data, session), data, k, session, self.deployed, self.salt)
 
     def report(
         self,
@@ -189,6 +179,26 @@ class Guard:
             cost=None if gains is None else float(shares @ ((1 - mixing) * added)),
             gain=None if gains is None else float(shares @ added),
         )
+
+
+def draw(
+    scores: Floats,
+    data: RankingData,
+    k: int,
+    session: str | int,
+    deployed: Deployed = "sampled",
+    salt: str = "saferank",
+) -> Ints:
+    """Positions of the first k documents of each query for one session; -1 past the end."""
+    require(k >= 1, "k", "at least 1", k)
+    if deployed == "sorted":
+        return flat.top(scores, k, data.offsets)
+    result = np.full((data.queries, 1, k), -1, dtype=np.int64)
+    for query, name in enumerate(data.ids()[0]):
+        first, last = data.offsets[query], data.offsets[query + 1]
+        sample_query(scores[first:last], result[query], generator(0, "guard", salt, session, name))
+        result[query][result[query] >= 0] += first
+    return result[:, 0, :]
 
 
 def _uniform(salt: str, session: str | int, query: object) -> float:

@@ -1,0 +1,129 @@
+"""One HTML file: verdict, charts with a still picture each, changed queries, how to repeat it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from saferank.files import whole_file
+from saferank.rankers import Card
+from saferank.report import charts
+from saferank.safety import Assessment, Change
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A chart of the page: its id, what it shows, and the text below it."""
+
+    name: str
+    title: str
+    caption: str
+    spec: dict[str, Any]
+    still: str
+
+
+@dataclass(frozen=True)
+class Place:
+    """A rank before and after: the documents there, and how the new one got there."""
+
+    rank: int
+    before: str
+    after: str
+    moved: str
+
+
+def write_page(path: str | Path, found: Assessment, card: Card, name: str = "run") -> Path:
+    """Write the page of an assessed ranker, whole or not at all; returns its path.
+
+    `card` is the ranker's own (`ranker.card`), `name` what the page calls it.
+    """
+    target = Path(path)
+    with whole_file(target) as temporary:
+        temporary.write_text(render(found, card, name), encoding="utf-8")
+    return target
+
+
+def render(found: Assessment, card: Card, name: str = "run") -> str:
+    """The page as text; every value in it is escaped."""
+    import vl_convert
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=PackageLoader("saferank.report"), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    figures = {figure.name: figure for figure in _figures(found, card)}
+    # The scripts are a package's own file, not data; nothing in it may end the element early.
+    bundle: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]
+    scripts = bundle.replace("</script", "<\\/script")
+    return environment.get_template("page.html.jinja").render(
+        name=name,
+        found=found,
+        one=found.certificate,
+        card=card,
+        figures=figures,
+        stills={key: Markup(figure.still) for key, figure in figures.items()},  # noqa: S704
+        specs={key: figure.spec for key, figure in figures.items()},
+        scripts=Markup(scripts),  # noqa: S704
+        places=places,
+        settings=_settings(card),
+    )
+
+
+def _figures(found: Assessment, card: Card) -> Iterator[Figure]:
+    one = found.certificate
+    if found.difference is not None:
+        text = f"Intervals of {found.difference.confidence:.0%} ({found.difference.method})."
+        yield _figure("utilities", "New against production", text, charts.utilities(found))
+    yield _figure(
+        "curve",
+        "What is kept, whoever clicks",
+        f"For each share of production's utility, the most that can be lost beyond it. The cross "
+        f"is the promise: {100 * one.promise.keep:g} % kept, slack {100 * one.promise.slack:g} %.",
+        charts.promise_curve(found),
+    )
+    yield _figure(
+        "spread",
+        "Over the queries",
+        f"The traffic from its safest to its least safe query; {one.share_holding:.1%} of it stays "
+        f"within the slack (dashed).",
+        charts.loss_over_queries(found),
+    )
+    if found.log is not None:
+        text = "Far apart, the click model does not describe these users."
+        yield _figure("clicks", "Clicks by rank", text, charts.click_rates(found))
+    if len(card.history.get("steps", [])) > 1:
+        text = "The ranker of the best step is kept."
+        yield _figure("learning", "Learning", text, charts.learning_curve(card))
+
+
+def _figure(name: str, title: str, caption: str, chart: Any) -> Figure:
+    import vl_convert
+
+    still = chart.properties(width=charts.WIDTH).to_dict()
+    picture = vl_convert.vegalite_to_svg(still)
+    return Figure(name, title, caption, chart.to_dict(), picture)
+
+
+def places(change: Change, ranks: int) -> list[Place]:
+    """The rankings of a query side by side, by their scores."""
+    before = {moved.rank_before: moved for moved in change.moved}
+    after = {moved.rank_after: moved for moved in change.moved}
+    rows = []
+    for rank in range(1, min(ranks, change.documents) + 1):
+        new = after.get(rank)
+        how = ""
+        if new is not None and new.rank_before != rank:
+            how = f"{'▲' if new.rank_before > rank else '▼'} from {new.rank_before}"
+        old = before.get(rank)
+        rows.append(Place(rank, old.document if old else "", new.document if new else "", how))
+    return rows
+
+
+def _settings(card: Card) -> list[tuple[str, str]]:
+    parts = {k: v for k, v in card.recipe.items() if v is not None and k != "settings"}
+    parts |= card.recipe.get("settings", {})
+    return [(key.replace("_", " "), str(value)) for key, value in sorted(parts.items())]

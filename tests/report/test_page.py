@@ -1,0 +1,120 @@
+import json
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from saferank.clicks import simulate, trust_bias
+from saferank.data import synthetic
+from saferank.rankers import Card
+from saferank.report import render, write_page
+from saferank.safety import assess
+
+NASTY = '<script>document.title="broken"</script>'
+USERS = trust_bias()
+CARD = Card(
+    method="prpo",
+    recipe={"gain": "dr", "note": NASTY, "settings": {"steps": 3}},
+    seed=7,
+    sessions=3000,
+    weights=USERS.exposure_weights.tolist(),
+    users=USERS.record(),
+    data="fingerprint",
+    history={"steps": [0, 1, 2], "values": [0.1, 0.3, 0.35]},
+)
+
+
+@pytest.fixture(scope="module")
+def assessment():
+    data = synthetic("small", queries=40, seed=0).train
+    old = np.random.default_rng(0).normal(size=data.documents)
+    counts = simulate(data, old, USERS, sessions=3000, seed=0)
+    names = [NASTY, *(f"query {i}" for i in range(1, data.queries))]
+    data = replace(data, query_ids=np.array(names), production=old)
+    counts = replace(counts, sessions=counts.sessions + (np.arange(data.queries) == 0) * 999)
+    new = 0.5 * old + data.labels
+    return assess(new, data, counts=counts, users=USERS, guard=True)
+
+
+def test_the_page_says_what_the_record_says(assessment):
+    page = render(assessment, CARD, "demo/<b>prpo</b>")
+    assert "<strong>Ship with guard 0.9</strong>" in page
+    assert f"{assessment.difference.estimate:+.4f}" in page
+    assert "fingerprint" in page
+    for sentence in assessment.decision.assumes:
+        assert sentence in page
+    assert len(re.findall(r'<div class="chart"', page)) == 5
+    assert page.count("<svg") >= 5  # a still picture of each chart, for print and no JavaScript
+    assert page == render(assessment, CARD, "demo/<b>prpo</b>")
+
+
+def test_values_show_as_text(assessment):
+    page = render(assessment, CARD, NASTY)
+    assert NASTY not in page
+    assert "&lt;script&gt;document.title" in page
+    specs = re.search(r'id="specs">(.*?)</script>', page, re.DOTALL)[1]
+    assert len(json.loads(specs)) == 5
+    assert "<" not in specs
+
+
+def test_without_counts_and_history_there_are_fewer_charts(tmp_path):
+    data = synthetic("small", queries=10, seed=0).train
+    found = assess(np.zeros(data.documents), data, production=np.zeros(data.documents))
+    path = write_page(tmp_path / "page.html", found, replace(CARD, history={}, users=None))
+    page = path.read_text(encoding="utf-8")
+    assert "<strong>Ship</strong>" in page
+    assert len(re.findall(r'<div class="chart"', page)) == 2
+
+
+def browser():
+    found = shutil.which("chromium") or shutil.which("chromium-browser")
+    if found is None:
+        assert os.environ.get("CI") != "true", "Chromium must be installed where CI=true"
+        pytest.skip("no chromium here: apt-get install chromium to open the page in a test")
+    return found
+
+
+PROBE = """<script>addEventListener("load", () => { const wait = setInterval(() => {
+  if (!document.documentElement.dataset.charts) return;
+  clearInterval(wait);
+  const box = document.getElementById("verdict").getBoundingClientRect();
+  console.log("probe " + JSON.stringify({ width: innerWidth, height: innerHeight,
+    bottom: box.bottom, right: document.documentElement.scrollWidth, title: document.title,
+    drawn: document.querySelectorAll(".chart.live .marks svg, .chart.live svg.marks").length,
+    fetched: performance.getEntriesByType("resource").length }).replaceAll('"', "'"));
+}, 50); });</script></body>"""
+
+
+def test_chromium_draws_the_page_and_fetches_nothing(assessment, tmp_path):
+    chromium = browser()
+    page = PROBE.join(render(assessment, CARD, "run").rsplit("</body>", 1))
+    (tmp_path / "page.html").write_text(page, encoding="utf-8")
+    frames = "".join(
+        f'<iframe src="page.html" width="{w}" height="{h}" style="border:0"></iframe>'
+        for w, h in ((1280, 800), (390, 844))
+    )
+    (tmp_path / "both.html").write_text(f"<!doctype html>{frames}")
+    done = subprocess.run(
+        [
+            chromium, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
+            "--disable-background-networking", "--disable-component-update", "--disable-sync",
+            "--disable-dev-shm-usage", f"--user-data-dir={tmp_path / 'profile'}",
+            "--enable-logging=stderr", "--virtual-time-budget=30000", "--window-size=1700,900",
+            "--dump-dom", (tmp_path / "both.html").as_uri(),
+        ],
+        capture_output=True, text=True, timeout=240, check=False,
+    )  # fmt: skip
+    said = re.findall(r'CONSOLE[^"]*"(.*)", source', done.stderr)
+    probes = [json.loads(line[6:].replace("'", '"')) for line in said if line.startswith("probe")]
+    assert [line for line in said if not line.startswith("probe")] == []
+    assert sorted(probe["width"] for probe in probes) == [390, 1280], done.stderr[-2000:]
+    for probe in probes:
+        assert probe["bottom"] <= probe["height"]
+        assert probe["right"] <= probe["width"]
+        assert probe["drawn"] == 5
+        assert probe["fetched"] == 0
+        assert probe["title"] == "Ship: run"
