@@ -41,7 +41,7 @@ class CountReport:
     ranks: int
     """The largest rank that is kept."""
     sessions: int | None = None
-    """Sessions by `session_id`; none where the log has none."""
+    """Sessions by `session_id`, or as counts say themselves; none where neither is there."""
     duplicates: int = 0
     """Rows that repeat session, query, document and rank: counted once."""
     beyond: int = 0
@@ -65,7 +65,7 @@ class CountReport:
             f"ranks 1 to {self.ranks}: {self.impressions:,} impressions, {self.clicks:,} clicks."
         ]
         if self.sessions is not None:
-            told.append(f"Sessions by `session_id`: {self.sessions:,}.")
+            told.append(f"Sessions: {self.sessions:,}.")
         if self.duplicates:
             told.append(f"{self.duplicates:,} rows repeat another of their session: counted once.")
         if self.beyond:
