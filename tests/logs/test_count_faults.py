@@ -58,14 +58,16 @@ def only(folder: Path, *names: str) -> None:
     assert sorted(path.name for path in folder.iterdir()) == sorted(names)
 
 
-def test_killed_in_the_middle(tmp_path: Path) -> None:
+@pytest.mark.parametrize("sign", [".saferank-*", ".counts.parquet.*"])
+def test_killed_in_the_middle(tmp_path: Path, sign: str) -> None:
+    """While it counts, and while it writes."""
     log = generated(tmp_path / "log.parquet", 4_000_000)
     out = tmp_path / "out" / "counts.parquet"
     out.parent.mkdir()
     out.write_text("what was there before")
     with run("count", log, "-o", out) as child:
         deadline = time.monotonic() + 60
-        while not list(out.parent.glob(".saferank-*/tally*")) and time.monotonic() < deadline:
+        while not list(out.parent.glob(sign)) and time.monotonic() < deadline:
             time.sleep(0.005)
         child.send_signal(signal.SIGKILL)
         assert child.wait() == -signal.SIGKILL, "it was killed while it counted"

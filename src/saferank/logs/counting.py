@@ -15,9 +15,10 @@ from saferank.files import whole_file
 from saferank.logs import conditions, examples, sources
 from saferank.logs.count_table import COLUMNS, BrokenRule, CountReport, CountTable
 from saferank.logs.engines import DuckDB, Engine, opened
-from saferank.logs.schema import BEYOND, KEPT, Log, columns_of, read_log
-from saferank.logs.tally import KEYS, added_sessions, sessions, tally, total
+from saferank.logs.schema import BEYOND, Log, columns_of, read_log
+from saferank.logs.tally import added_sessions, sessions, tally, total
 
+_KEPT = 1  # stands for all ranks where only their sum is asked for
 LogName = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
@@ -84,13 +85,11 @@ class Counted:
 
     def expression(self) -> Any:
         """The counts, sorted, as an Ibis table of the local DuckDB."""
-        import ibis
-
-        kept = self.tallied.filter(self.tallied.fate == KEPT)
+        kept = self.log.kept(self.tallied).rename(rank="place")
         counts = kept.select(*COLUMNS).cast({"rank": "int32"})
         if self.by_query is not None:
             counts = counts.inner_join(self.by_query, "query_id").select(*COLUMNS, "sessions")
-        return counts.order_by([ibis._[key] for key in KEYS])
+        return counts.order_by(*COLUMNS[:3])
 
     def table(self, output: Path | None) -> CountTable:
         """The counts in a file that is written whole or not at all, or in memory."""
@@ -125,15 +124,11 @@ def counted(
     ):
         table = conditions.filtered(running.read(source), where)
         read = read_log(table, columns=columns, sessions=use_sessions, top=top)
-        tallied = local.connection.read_parquet(
-            running.write(tally(read), folder / "tally.parquet", "counting")
-        )
+        tallied = _brought(running, local, tally(read), folder / "tally.parquet")
         by_query = None
         of_queries = _sessions_of(read, running, source, columns, where)
         if of_queries is not None:
-            by_query = local.connection.read_parquet(
-                running.write(of_queries, folder / "sessions.parquet", "sessions")
-            )
+            by_query = _brought(running, local, of_queries, folder / "sessions.parquet")
             _check_sessions(by_query)
         report = _report(running, tallied, by_query, read)
         yield Counted(report, running, local, tallied, by_query, read)
@@ -194,19 +189,28 @@ def _local(running: Engine, choice: EngineChoice, folder: Path) -> Iterator[Duck
         yield local
 
 
+def _brought(running: Engine, local: DuckDB, expression: Any, path: Path) -> Any:
+    """The result of an expression as a table of the local DuckDB, through files from elsewhere."""
+    title = f"counting ({path.stem})"
+    if running is local:
+        return local.keep(expression, path.stem, title)
+    return local.connection.read_parquet(running.write(expression, path, title))
+
+
 def _report(running: Engine, tallied: Any, by_query: Any | None, log: Log) -> CountReport:
-    fates = tallied.group_by("fate").agg(
+    group = (tallied.place > BEYOND).ifelse(_KEPT, tallied.place)
+    groups = tallied.group_by(group=group).agg(
         rows=total(tallied.rows),
         impressions=total(tallied.impressions),
         clicks=total(tallied.clicks),
         groups=tallied.count(),
         queries=tallied.query_id.nunique(),
-        ranks=tallied["rank"].max(),
+        ranks=tallied.place.max(),
     )
-    by_fate = {row["fate"]: row for row in fates.to_pyarrow().to_pylist()}
-    kept = by_fate.get(KEPT, dict.fromkeys(fates.columns, 0))
+    by_group = {row["group"]: row for row in groups.to_pyarrow().to_pylist()}
+    kept = by_group.get(_KEPT, dict.fromkeys(groups.columns, 0))
     return CountReport(
-        rows=sum(row["rows"] for row in by_fate.values()),
+        rows=sum(row["rows"] for row in by_group.values()),
         impressions=kept["impressions"],
         clicks=kept["clicks"],
         groups=kept["groups"],
@@ -214,13 +218,13 @@ def _report(running: Engine, tallied: Any, by_query: Any | None, log: Log) -> Co
         ranks=kept["ranks"],
         sessions=None if by_query is None else _all_sessions(by_query),
         duplicates=kept["rows"] - kept["impressions"] if log.has_sessions else 0,
-        beyond=by_fate.get(BEYOND, {"rows": 0})["rows"],
+        beyond=by_group.get(BEYOND, {"rows": 0})["rows"],
         bad=tuple(
             BrokenRule(
-                log.rules[fate - 1], row["rows"], examples.example(running, log, fate, tallied)
+                log.rules[-place - 1], row["rows"], examples.example(running, log, place, tallied)
             )
-            for fate, row in sorted(by_fate.items())
-            if fate > KEPT
+            for place, row in sorted(by_group.items(), reverse=True)
+            if place < BEYOND
         ),
     )
 

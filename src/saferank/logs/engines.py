@@ -108,6 +108,13 @@ class DuckDB:
         self.connection.con.register(name, source)
         return self.connection.table(name)
 
+    def keep(self, expression: Any, name: str, title: str) -> Any:
+        """Run the expression into a temporary table, which spills like everything else."""
+        with self._progress(title):
+            sql = self.connection.compile(expression)
+            self.connection.con.execute(f'CREATE TEMP TABLE "{name}" AS {sql}')
+        return self.connection.table(name)
+
     def write(self, expression: Any, path: Path, title: str, **options: Any) -> str:
         """Run the expression into one Parquet file; `options` are of DuckDB's writer."""
         with self._progress(title):

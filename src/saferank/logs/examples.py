@@ -8,24 +8,26 @@ from saferank.logs.engines import Engine
 from saferank.logs.schema import Log
 
 
-def example(engine: Engine, log: Log, fate: int, tallied: Any) -> str:
-    """A row that breaks the rule of `fate`, as text."""
-    if log.has_sessions and fate == log.conflict:
-        group = tallied.filter(tallied.fate == fate).limit(1)
+def example(engine: Engine, log: Log, place: int, tallied: Any) -> str:
+    """A row that breaks the rule of a place, as text."""
+    if log.has_sessions and place == log.conflict:
+        group = tallied.filter(tallied.place == place).limit(1)
         return _two_documents(engine, log, group.to_pyarrow().to_pylist()[0])
-    found = log.source.filter(log.source.fate == fate).drop("fate").limit(1)
+    found = log.source.filter(log.source.place == place).drop("place").limit(1)
     return _text(engine.fetch(found).to_pylist()[0])
 
 
-def _two_documents(engine: Engine, log: Log, place: dict[str, Any]) -> str:
-    """A session with two documents at the query and rank of a group of such rows."""
-    table = log.table
-    there = table.filter(table.query_id == place["query_id"], table["rank"] == place["rank"])
-    pairs = there.group_by("session_id").agg(one=there.doc_id.min(), other=there.doc_id.max())
+def _two_documents(engine: Engine, log: Log, group: dict[str, Any]) -> str:
+    """A session of the group's query with two documents at a rank."""
+    kept = log.kept(log.table)
+    there = kept.filter(kept.query_id == group["query_id"])
+    pairs = there.group_by("session_id", "place").agg(
+        one=there.doc_id.min(), other=there.doc_id.max()
+    )
     found = engine.fetch(pairs.filter(pairs.one != pairs.other).limit(1)).to_pylist()[0]
     return (
         f"session_id {found['session_id']!r} shows {found['one']!r} and {found['other']!r} at "
-        f"rank {place['rank']} of query_id {place['query_id']!r}"
+        f"rank {found['place']} of query_id {group['query_id']!r}"
     )
 
 

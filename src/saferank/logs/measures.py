@@ -9,7 +9,6 @@ import numpy as np
 
 from saferank.logs.counting import Counted
 from saferank.logs.overlap import Overlap
-from saferank.logs.schema import KEPT
 from saferank.logs.tally import total
 
 OVERLAP_RANKS = 50
@@ -80,7 +79,7 @@ def by_day(log: Counted) -> tuple[Rate, ...]:
     """Impressions and clicks on each day; a pass over the log's dates, where it has some."""
     if log.log.dated is None:
         return ()
-    dated = log.log.dated.filter(log.log.dated.fate == KEPT)
+    dated = log.log.kept(log.log.dated)
     if log.log.summed:
         sums = {"impressions": total(dated.impressions), "clicks": total(dated.clicks)}
     else:
@@ -134,8 +133,7 @@ def sessions(log: Counted) -> Sessions | None:
     """Sessions that clicked everything; one more pass over the log, where it has sessions."""
     if not log.log.has_sessions:
         return None
-    table = log.log.table
-    kept = table.filter(table.fate == KEPT)
+    kept = log.log.kept(log.log.table)
     lists = kept.group_by("session_id", "query_id").agg(
         shown=kept.count(), clicks=kept.count(where=kept.clicked)
     )
@@ -171,11 +169,12 @@ def overlap(log: Counted) -> Overlap:
 
 
 def _kept(log: Counted) -> Any:
-    return log.tallied.filter(log.tallied.fate == KEPT)
+    return log.log.kept(log.tallied).rename(rank="place")
 
 
 def _shown(log: Counted) -> Any:
-    return log.tallied.filter(log.tallied.fate == KEPT, log.tallied.impressions > 0)
+    kept = _kept(log)
+    return kept.filter(kept.impressions > 0)
 
 
 def _one(aggregate: Any) -> dict[str, int]:

@@ -1,8 +1,9 @@
 """The forms of a log, and the rules its rows keep: Ibis expressions that name no engine.
 
 A log has one row a shown document (`click`), or is already summed (`impressions`, `clicks`). Every
-row gets a `fate`: `KEPT`, `BEYOND` (a rank below the cut), or the number of the first rule it
-breaks. Since the fate is one more column to group by, checking costs no pass of its own.
+row gets a `place`: its rank if it is kept, `BEYOND` if that lies below the cut, and otherwise minus
+the number of the first rule that it breaks. Rows are grouped by their place instead of their rank,
+so checking a log costs neither a pass nor a column of its own.
 """
 
 from __future__ import annotations
@@ -13,8 +14,7 @@ from typing import Any
 
 from saferank.errors import InputError, require
 
-KEPT = 0
-BEYOND = -1
+BEYOND = 0
 HIGHEST_RANK = 2**31 - 1
 MOST = 2**62
 
@@ -27,12 +27,12 @@ _DAYS = ("date", "timestamp", "time")
 
 @dataclass(frozen=True, eq=False)
 class Log:
-    """A log in saferank's names and types; `rules` are the sentences of the fates from 1 on."""
+    """A log in saferank's names and types; `rules` are the sentences of the places from -1 down."""
 
     table: Any
-    """Ibis table: query_id, doc_id, rank, clicked or impressions and clicks, session_id?, fate."""
+    """Ibis table: query_id, doc_id, place, clicked or impressions and clicks, session_id?."""
     source: Any
-    """The user's rows (their columns under saferank's names) with `fate`, for examples."""
+    """The user's rows (their columns under saferank's names) with `place`, for examples."""
     rules: tuple[str, ...]
     summed: bool
     has_sessions: bool
@@ -41,8 +41,12 @@ class Log:
 
     @property
     def conflict(self) -> int:
-        """The fate of rows that share session, query and rank but not the document."""
-        return len(self.rules)
+        """The place of rows that share session, query and rank but not the document."""
+        return -len(self.rules)
+
+    def kept(self, table: Any) -> Any:
+        """The rows of a table with places that break no rule and lie above the cut."""
+        return table.filter(table.place > BEYOND)
 
 
 def columns_of(columns: Mapping[str, str] | None) -> dict[str, str]:
@@ -77,20 +81,18 @@ def read_log(
     source = table.select(
         **{name: table[names[name]] for name in wanted}, **({} if day is None else {"day": day})
     )
-    values, checks = _summed_checks(source) if summed else _row_checks(source, has_sessions)
-    if top is not None:
-        values, checks = _cut(values, checks, top)
-    fate = _fate(checks)
-    rules = tuple(sentence for _, code, sentence in checks if code != BEYOND)
+    values, broken = _summed_checks(source) if summed else _row_checks(source, has_sessions)
+    values = _placed(values, broken, top)
+    rules = tuple(rule for _, rule in broken)
     if has_sessions:
         rules = (*rules, "a session must show one document at a rank")
     return Log(
-        table=source.select(**values, fate=fate),
-        source=source.mutate(fate=fate),
+        table=source.select(**values),
+        source=source.mutate(place=values["place"]),
         rules=rules,
         summed=summed,
         has_sessions=has_sessions,
-        dated=None if day is None else source.select(**values, fate=fate, day=source.day),
+        dated=None if day is None else source.select(**values, day=source.day),
     )
 
 
@@ -127,8 +129,8 @@ def _is_summed(there: tuple[str, ...], names: Mapping[str, str], given: Mapping[
     )
 
 
-Check = tuple[Any, int, str]
-"""A condition that a bad row meets, the fate it then has, and the rule as a sentence."""
+Check = tuple[Any, str]
+"""A condition that a bad row meets, and the rule as a sentence."""
 
 
 def _row_checks(source: Any, has_sessions: bool) -> tuple[dict[str, Any], list[Check]]:
@@ -150,7 +152,7 @@ def _row_checks(source: Any, has_sessions: bool) -> tuple[dict[str, Any], list[C
     broken += _missing(source, "click")
     if not click.type().is_boolean():
         broken.append((click.notin([0, 1]), "`click` must be 0 or 1"))
-    return values, _numbered(broken)
+    return values, broken
 
 
 def _summed_checks(source: Any) -> tuple[dict[str, Any], list[Check]]:
@@ -171,40 +173,28 @@ def _summed_checks(source: Any) -> tuple[dict[str, Any], list[Check]]:
         (bad_clicks, "`clicks` must be a whole number of at least 0"),
         (clicks > impressions, "`clicks` must be at most `impressions`"),
     ]
-    return values, _numbered(broken)
+    return values, broken
 
 
 _RANK = "`rank` must be a whole number of at least 1"
 
 
-def _missing(source: Any, *names: str) -> list[tuple[Any, str]]:
+def _missing(source: Any, *names: str) -> list[Check]:
     return [(source[name].isnull(), f"`{name}` must not be missing") for name in names]
 
 
-def _numbered(broken: list[tuple[Any, str]]) -> list[Check]:
-    return [(condition, code, rule) for code, (condition, rule) in enumerate(broken, start=1)]
-
-
-def _fate(checks: list[Check]) -> Any:
+def _placed(values: dict[str, Any], broken: list[Check], top: int | None) -> dict[str, Any]:
+    """`place` instead of `rank`; what lies beyond the cut falls into one group of its query."""
     import ibis
 
-    codes = [(condition, ibis.literal(code, "int16")) for condition, code, _ in checks]
-    return ibis.cases(*codes, else_=ibis.literal(KEPT, "int16"))
-
-
-def _cut(
-    values: dict[str, Any], checks: list[Check], top: int
-) -> tuple[dict[str, Any], list[Check]]:
-    """Ranks beyond `top` fall into one group of their query, so that they cost little."""
-    import ibis
-
-    rank, document = values["rank"], values["doc_id"]
-    beyond = rank > top
-    cut = {
-        "rank": beyond.ifelse(ibis.literal(top + 1), rank.cast("int64")),
-        "doc_id": beyond.ifelse(ibis.null(document.type()), document),
-    }
-    return {**values, **cut}, [*checks, (beyond, BEYOND, "")]
+    rank, document = values.pop("rank"), values["doc_id"]
+    kind = "int64" if rank.type().bounds.upper > HIGHEST_RANK else "int32"
+    cases = [(bad, ibis.literal(-number, kind)) for number, (bad, _) in enumerate(broken, start=1)]
+    if top is not None:
+        beyond = rank > top
+        cases.append((beyond, ibis.literal(BEYOND, kind)))
+        values["doc_id"] = beyond.ifelse(ibis.null(document.type()), document)
+    return {**values, "place": ibis.cases(*cases, else_=rank.cast(kind))}
 
 
 def _identity(column: Any, name: str) -> Any:
@@ -230,7 +220,7 @@ def _whole(column: Any, name: str, low: int, high: int) -> tuple[Any, Any]:
     _expect(kind.is_numeric() and not kind.is_boolean(), name, "whole numbers", column)
     if kind.is_integer():
         broken = column.isnull() | (column < low)
-        return column, broken | (column > high) if kind.nbytes == 8 else broken
+        return column, broken | (column > high) if kind.bounds.upper > high else broken
     inside = column.between(low, high)
     whole = inside.ifelse(column, ibis.null(kind)).cast("int64")
     return whole, column.isnull() | ~inside | (whole != column)

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from saferank.logs.schema import KEPT, Log
+from saferank.logs.schema import BEYOND, Log
 
-KEYS = ("query_id", "doc_id", "rank")
+KEYS = ("query_id", "doc_id", "place")
 
 
 def tally(log: Log) -> Any:
-    """Rows, impressions and clicks of each (query, document, rank, fate): one pass over the log.
+    """Rows, impressions and clicks of each (query, document, place): one pass over the log.
 
     Where the log has sessions, rows that repeat session, query, document and rank are one
     impression, clicked if any of them was; `rows` tells how many there were.
@@ -26,13 +26,13 @@ def tally(log: Log) -> Any:
 
 def _tally_rows(log: Log) -> Any:
     table = log.table
-    grouped = table.group_by(*KEYS, "fate")
+    grouped = table.group_by(*KEYS)
     return grouped.agg(impressions=table.count(), clicks=table.count(where=table.clicked))
 
 
 def _tally_summed(log: Log) -> Any:
     table = log.table
-    return table.group_by(*KEYS, "fate").agg(
+    return table.group_by(*KEYS).agg(
         rows=table.count(), impressions=total(table.impressions), clicks=total(table.clicks)
     )
 
@@ -46,23 +46,23 @@ def _tally_sessions(log: Log) -> Any:
     import ibis
 
     table = log.table
-    seen = table.group_by("session_id", "query_id", "rank", "fate").agg(
+    seen = table.group_by("session_id", "query_id", "place").agg(
         rows=table.count(),
         doc_id=table.doc_id.min(),
         other=table.doc_id.max(),
         clicked=table.count(where=table.clicked) > 0,
     )
-    two = (seen.fate == KEPT) & (seen.doc_id != seen.other)
-    fate = two.ifelse(ibis.literal(log.conflict, "int16"), seen.fate)
-    shown = seen.select("query_id", "doc_id", "rank", "rows", "clicked", fate=fate)
-    return shown.group_by(*KEYS, "fate").agg(
+    two = (seen.place > BEYOND) & (seen.doc_id != seen.other)
+    place = two.ifelse(ibis.literal(log.conflict, seen.place.type()), seen.place)
+    shown = seen.select("query_id", "doc_id", "rows", "clicked", place=place)
+    return shown.group_by(*KEYS).agg(
         rows=total(shown.rows), impressions=shown.count(), clicks=shown.count(where=shown.clicked)
     )
 
 
 def sessions(log: Log) -> Any:
     """Different sessions of each query that saw at least one row that is kept."""
-    kept = log.table.filter(log.table.fate == KEPT)
+    kept = log.kept(log.table)
     pairs = kept.select("query_id", "session_id").distinct()
     return _of_queries(pairs.group_by("query_id").agg(sessions=pairs.count()))
 
@@ -106,8 +106,7 @@ def _settled(tallied: Any) -> Any:
     types = {
         "query_id": _id_type(tallied.query_id),
         "doc_id": _id_type(tallied.doc_id),
-        "rank": "int64",
-        "fate": "int16",
+        "place": "int64",
         "rows": "int64",
         "impressions": "int64",
         "clicks": "int64",

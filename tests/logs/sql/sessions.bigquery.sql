@@ -4,8 +4,7 @@ FROM (
   SELECT
     `t3`.`query_id`,
     `t3`.`doc_id`,
-    `t3`.`rank`,
-    `t3`.`fate`,
+    `t3`.`place`,
     CAST(CAST(SUM(`t3`.`rows`) AS NUMERIC) AS INT64) AS `rows`,
     COUNT(*) AS `impressions`,
     COUNTIF(`t3`.`clicked`) AS `clicks`
@@ -13,20 +12,18 @@ FROM (
     SELECT
       `t2`.`query_id`,
       `t2`.`doc_id`,
-      `t2`.`rank`,
       `t2`.`rows`,
       `t2`.`clicked`,
       IF((
-        `t2`.`fate` = 0
+        `t2`.`place` > 0
       ) AND (
         `t2`.`doc_id` <> `t2`.`other`
-      ), 7, `t2`.`fate`) AS `fate`
+      ), -7, `t2`.`place`) AS `place`
     FROM (
       SELECT
         `t1`.`session_id`,
         `t1`.`query_id`,
-        `t1`.`rank`,
-        `t1`.`fate`,
+        `t1`.`place`,
         COUNT(*) AS `rows`,
         MIN(`t1`.`doc_id`) AS `doc_id`,
         MAX(`t1`.`doc_id`) AS `other`,
@@ -39,18 +36,13 @@ FROM (
             CAST(NULL AS INT64),
             `t0`.`doc_id`
           ) AS `doc_id`,
-          IF(
-            CAST(TRUNC(IF(`t0`.`rank` BETWEEN 1 AND 2147483647, `t0`.`rank`, CAST(NULL AS FLOAT64))) AS INT64) > 10,
-            11,
-            CAST(TRUNC(IF(`t0`.`rank` BETWEEN 1 AND 2147483647, `t0`.`rank`, CAST(NULL AS FLOAT64))) AS INT64)
-          ) AS `rank`,
           `t0`.`click` = 1 AS `clicked`,
           `t0`.`session_id`,
           CASE
             WHEN `t0`.`query_id` IS NULL
-            THEN 1
+            THEN -1
             WHEN `t0`.`doc_id` IS NULL
-            THEN 2
+            THEN -2
             WHEN (
               `t0`.`rank` IS NULL
             )
@@ -60,19 +52,19 @@ FROM (
             OR (
               CAST(TRUNC(IF(`t0`.`rank` BETWEEN 1 AND 2147483647, `t0`.`rank`, CAST(NULL AS FLOAT64))) AS INT64) <> `t0`.`rank`
             )
-            THEN 3
+            THEN -3
             WHEN `t0`.`session_id` IS NULL
-            THEN 4
+            THEN -4
             WHEN `t0`.`click` IS NULL
-            THEN 5
+            THEN -5
             WHEN NOT (
               `t0`.`click` IN (0, 1)
             )
-            THEN 6
+            THEN -6
             WHEN CAST(TRUNC(IF(`t0`.`rank` BETWEEN 1 AND 2147483647, `t0`.`rank`, CAST(NULL AS FLOAT64))) AS INT64) > 10
-            THEN -1
-            ELSE 0
-          END AS `fate`
+            THEN 0
+            ELSE CAST(TRUNC(IF(`t0`.`rank` BETWEEN 1 AND 2147483647, `t0`.`rank`, CAST(NULL AS FLOAT64))) AS INT64)
+          END AS `place`
         FROM `log` AS `t0`
         WHERE
           `t0`.`day` >= DATE(2026, 1, 31)
@@ -80,13 +72,11 @@ FROM (
       GROUP BY
         1,
         2,
-        3,
-        4
+        3
     ) AS `t2`
   ) AS `t3`
   GROUP BY
     1,
     2,
-    3,
-    4
+    3
 ) AS `t4`

@@ -4,8 +4,7 @@ FROM (
   SELECT
     "t3"."query_id",
     "t3"."doc_id",
-    "t3"."rank",
-    "t3"."fate",
+    "t3"."place",
     CAST(CAST(SUM("t3"."rows") AS DECIMAL(38, 0)) AS BIGINT) AS "rows",
     COUNT(*) AS "impressions",
     COUNT(*) FILTER(WHERE
@@ -14,24 +13,22 @@ FROM (
     SELECT
       "t2"."query_id",
       "t2"."doc_id",
-      "t2"."rank",
       "t2"."rows",
       "t2"."clicked",
       CASE
         WHEN (
-          "t2"."fate" = 0
+          "t2"."place" > 0
         ) AND (
           "t2"."doc_id" <> "t2"."other"
         )
-        THEN 7
-        ELSE "t2"."fate"
-      END AS "fate"
+        THEN -7
+        ELSE "t2"."place"
+      END AS "place"
     FROM (
       SELECT
         "t1"."session_id",
         "t1"."query_id",
-        "t1"."rank",
-        "t1"."fate",
+        "t1"."place",
         COUNT(*) AS "rows",
         MIN("t1"."doc_id") AS "doc_id",
         MAX("t1"."doc_id") AS "other",
@@ -49,26 +46,13 @@ FROM (
             THEN CAST(NULL AS BIGINT)
             ELSE "t0"."doc_id"
           END AS "doc_id",
-          CASE
-            WHEN CAST(CASE
-              WHEN "t0"."rank" BETWEEN 1 AND 2147483647
-              THEN "t0"."rank"
-              ELSE CAST(NULL AS DOUBLE)
-            END AS BIGINT) > 10
-            THEN 11
-            ELSE CAST(CASE
-              WHEN "t0"."rank" BETWEEN 1 AND 2147483647
-              THEN "t0"."rank"
-              ELSE CAST(NULL AS DOUBLE)
-            END AS BIGINT)
-          END AS "rank",
           "t0"."click" = 1 AS "clicked",
           "t0"."session_id",
           CASE
             WHEN "t0"."query_id" IS NULL
-            THEN 1
+            THEN -1
             WHEN "t0"."doc_id" IS NULL
-            THEN 2
+            THEN -2
             WHEN (
               "t0"."rank" IS NULL
             )
@@ -82,23 +66,27 @@ FROM (
                 ELSE CAST(NULL AS DOUBLE)
               END AS BIGINT) <> "t0"."rank"
             )
-            THEN 3
+            THEN -3
             WHEN "t0"."session_id" IS NULL
-            THEN 4
+            THEN -4
             WHEN "t0"."click" IS NULL
-            THEN 5
+            THEN -5
             WHEN NOT (
               "t0"."click" IN (0, 1)
             )
-            THEN 6
+            THEN -6
             WHEN CAST(CASE
               WHEN "t0"."rank" BETWEEN 1 AND 2147483647
               THEN "t0"."rank"
               ELSE CAST(NULL AS DOUBLE)
             END AS BIGINT) > 10
-            THEN -1
-            ELSE 0
-          END AS "fate"
+            THEN 0
+            ELSE CAST(CASE
+              WHEN "t0"."rank" BETWEEN 1 AND 2147483647
+              THEN "t0"."rank"
+              ELSE CAST(NULL AS DOUBLE)
+            END AS BIGINT)
+          END AS "place"
         FROM "log" AS "t0"
         WHERE
           "t0"."day" >= MAKE_DATE(2026, 1, 31)
@@ -106,13 +94,11 @@ FROM (
       GROUP BY
         1,
         2,
-        3,
-        4
+        3
     ) AS "t2"
   ) AS "t3"
   GROUP BY
     1,
     2,
-    3,
-    4
+    3
 ) AS "t4"

@@ -16,18 +16,13 @@ FROM (
           CAST(NULL AS INT64),
           `t0`.`doc_id`
         ) AS `doc_id`,
-        IF(
-          CAST(TRUNC(IF(`t0`.`rank` BETWEEN 1 AND 2147483647, `t0`.`rank`, CAST(NULL AS FLOAT64))) AS INT64) > 10,
-          11,
-          CAST(TRUNC(IF(`t0`.`rank` BETWEEN 1 AND 2147483647, `t0`.`rank`, CAST(NULL AS FLOAT64))) AS INT64)
-        ) AS `rank`,
         `t0`.`click` = 1 AS `clicked`,
         `t0`.`session_id`,
         CASE
           WHEN `t0`.`query_id` IS NULL
-          THEN 1
+          THEN -1
           WHEN `t0`.`doc_id` IS NULL
-          THEN 2
+          THEN -2
           WHEN (
             `t0`.`rank` IS NULL
           )
@@ -37,25 +32,25 @@ FROM (
           OR (
             CAST(TRUNC(IF(`t0`.`rank` BETWEEN 1 AND 2147483647, `t0`.`rank`, CAST(NULL AS FLOAT64))) AS INT64) <> `t0`.`rank`
           )
-          THEN 3
+          THEN -3
           WHEN `t0`.`session_id` IS NULL
-          THEN 4
+          THEN -4
           WHEN `t0`.`click` IS NULL
-          THEN 5
+          THEN -5
           WHEN NOT (
             `t0`.`click` IN (0, 1)
           )
-          THEN 6
+          THEN -6
           WHEN CAST(TRUNC(IF(`t0`.`rank` BETWEEN 1 AND 2147483647, `t0`.`rank`, CAST(NULL AS FLOAT64))) AS INT64) > 10
-          THEN -1
-          ELSE 0
-        END AS `fate`
+          THEN 0
+          ELSE CAST(TRUNC(IF(`t0`.`rank` BETWEEN 1 AND 2147483647, `t0`.`rank`, CAST(NULL AS FLOAT64))) AS INT64)
+        END AS `place`
       FROM `log` AS `t0`
       WHERE
         `t0`.`day` >= DATE(2026, 1, 31)
     ) AS `t1`
     WHERE
-      `t1`.`fate` = 0
+      `t1`.`place` > 0
   ) AS `t2`
   GROUP BY
     1

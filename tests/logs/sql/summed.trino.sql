@@ -1,8 +1,7 @@
 SELECT
   "t2"."query_id",
   "t2"."doc_id",
-  CAST("t2"."rank" AS BIGINT) AS "rank",
-  "t2"."fate",
+  CAST("t2"."place" AS BIGINT) AS "place",
   "t2"."rows",
   "t2"."impressions",
   "t2"."clicks"
@@ -10,8 +9,7 @@ FROM (
   SELECT
     "t1"."query_id",
     "t1"."doc_id",
-    "t1"."rank",
-    "t1"."fate",
+    "t1"."place",
     COUNT(*) AS "rows",
     CAST(CAST(SUM("t1"."impressions") AS DECIMAL(38, 0)) AS BIGINT) AS "impressions",
     CAST(CAST(SUM("t1"."clicks") AS DECIMAL(38, 0)) AS BIGINT) AS "clicks"
@@ -19,20 +17,19 @@ FROM (
     SELECT
       "t0"."query_id",
       "t0"."doc_id",
-      "t0"."rank",
       "t0"."impressions",
       "t0"."clicks",
       CASE
         WHEN "t0"."query_id" IS NULL
-        THEN 1
+        THEN -1
         WHEN "t0"."doc_id" IS NULL
-        THEN 2
+        THEN -2
         WHEN (
           "t0"."rank" IS NULL
         ) OR (
           "t0"."rank" < 1
         )
-        THEN 3
+        THEN -3
         WHEN (
           "t0"."impressions" IS NULL
         )
@@ -42,7 +39,7 @@ FROM (
         OR (
           "t0"."impressions" > 4611686018427387904
         )
-        THEN 4
+        THEN -4
         WHEN (
           "t0"."clicks" IS NULL
         )
@@ -52,16 +49,15 @@ FROM (
         OR (
           "t0"."clicks" > 4611686018427387904
         )
-        THEN 5
+        THEN -5
         WHEN "t0"."clicks" > "t0"."impressions"
-        THEN 6
-        ELSE 0
-      END AS "fate"
+        THEN -6
+        ELSE "t0"."rank"
+      END AS "place"
     FROM "log" AS "t0"
   ) AS "t1"
   GROUP BY
     1,
     2,
-    3,
-    4
+    3
 ) AS "t2"
