@@ -134,7 +134,7 @@ def evaluate(
     # A control that is linear in the exposure is at its best on the difference itself.
     difference = after - before if control == "normalised" else of(omega - omega0)
     pairs = ((after, omega), (before, omega0), (difference, omega - omega0))
-    measured = [_measured(score, exposure, known, variance) for score, exposure in pairs]
+    measured = [measured_scores(score, exposure, known, variance) for score, exposure in pairs]
     if log is not None:
         scores_ = [score for score, _ in pairs]
         measured = session_moments(log, data, counts, scores_, measured)
@@ -144,9 +144,10 @@ def evaluate(
     return Evaluation(after_, before_, difference_, estimator, control, unsupported)
 
 
-def _measured(
+def measured_scores(
     score: SessionScore, omega: Floats, known: Evidence, variance: Variance
 ) -> QueryScores:
+    """What is known of each query from its counts: mean, variance, range and the bound."""
     counts = known.counts
     at_rank = np.maximum(rank_covariances(score, score, counts), 0.0)
     require(variance in ("ranks", "bound"), "variance", "'ranks' or 'bound'", variance)
