@@ -16,11 +16,10 @@ from saferank.evaluation.intervals import Interval, QueryScores, interval
 from saferank.evaluation.policies import (
     Deployed,
     Policy,
+    all_scores,
     check_policy,
-    chosen,
     exposure_of,
     rank_weights,
-    scores_of,
 )
 from saferank.evaluation.session_scores import (
     CONTROLS,
@@ -111,10 +110,9 @@ def evaluate(
     require(same, "counts", f"of the data's documents ({data!r})", repr(counts))
     policy, old = check_policy(new, data, "new"), check_policy(production, data, "production")
     w = users.exposure_weights if weights is None else rank_weights(weights)
-    everything = chosen(data, np.arange(data.queries))
-    scores, shown = scores_of(policy, everything, "new"), scores_of(old, everything, "production")
+    scores, shown = all_scores(policy, data, "new"), all_scores(old, data, "production")
     omega = exposure_of(scores, w, data.offsets, deployed)
-    other = shown if against is None else scores_of(against, everything, "against")
+    other = shown if against is None else all_scores(check_policy(against, data, "against"), data)
     omega0 = exposure_of(other, w, data.offsets, deployed)
     known = Evidence(
         counts,

@@ -93,6 +93,14 @@ def scores_of(policy: Policy, part: Part, name: str = "scores") -> Floats:
     return np.ascontiguousarray(np.asarray(policy, dtype=np.float64)[part.positions])
 
 
+def all_scores(policy: Policy, data: RankingData, name: str = "scores") -> Floats:
+    """One score a document of the data, some queries at a time."""
+    scores = np.empty(data.documents)
+    for part in parts(data):
+        scores[part.positions] = scores_of(policy, part, name)
+    return scores
+
+
 def exposure_of(scores: Floats, weights: Floats, offsets: Ints, deployed: Deployed) -> Floats:
     """Exposure of each document under the way in which scores become rankings."""
     require(deployed in ("sampled", "sorted"), "deployed", "'sampled' or 'sorted'", deployed)

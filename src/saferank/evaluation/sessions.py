@@ -18,7 +18,7 @@ from saferank.flat import Floats
 from saferank.logs import Counts
 from saferank.logs.counting import LogName
 from saferank.logs.engines import opened
-from saferank.logs.schema import KEPT, read_log
+from saferank.logs.schema import read_log
 from saferank.logs.sources import find
 
 
@@ -43,14 +43,14 @@ def session_moments(
     ):
         read = read_log(engine.read(find(log)), top=counts.ranks)
         require(read.has_sessions, "log", "rows with a `session_id`", "none")
-        rows = read.table.filter(read.table.fate == KEPT)
+        rows = read.kept(read.table)
         rows = rows.mutate(
             query_key=rows.query_id.cast("string"), doc_key=rows.doc_id.cast("string")
         )
         rows = rows.distinct()
         pq.write_table(pa.table(_values(data, counts, scores)), Path(folder) / "values.parquet")
         values = engine.read(find(Path(folder) / "values.parquet"))
-        joined = rows.inner_join(values, ["query_key", "doc_key", (rows["rank"], values.at_rank)])
+        joined = rows.inner_join(values, ["query_key", "doc_key", (rows["place"], values.at_rank)])
         of_sessions = joined.group_by(["query_number", "session_id"]).agg(
             **{
                 f"x{i}": ibis.ifelse(joined.clicked, joined[f"c{i}"], joined[f"m{i}"]).sum()

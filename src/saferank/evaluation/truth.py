@@ -14,12 +14,11 @@ from saferank.data import RankingData
 from saferank.evaluation.policies import (
     Deployed,
     Policy,
+    all_scores,
     check_policy,
-    chosen,
     exposure_of,
     query_shares,
     rank_weights,
-    scores_of,
 )
 from saferank.metrics import mean, ndcg
 from saferank.plackett_luce import expected_ndcg
@@ -51,7 +50,7 @@ def truth(
     labels = data.known_labels.astype(np.float64)
     checked = check_policy(policy, data, "policy")
     w = rank_weights(weights, checked)
-    scores = scores_of(checked, chosen(data, np.arange(data.queries)))
+    scores = all_scores(checked, data)
     omega = exposure_of(scores, w, data.offsets, deployed)
     top = float(labels.max(initial=0)) or 1.0 if highest is None else highest
     gained = flat.query_sums(omega * relevance(labels, top), data.offsets)

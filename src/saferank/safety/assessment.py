@@ -13,7 +13,7 @@ from saferank.clicks import ClickModel
 from saferank.data import RankingData
 from saferank.errors import InputError, require
 from saferank.evaluation import Deployed, Evaluation, Interval, Policy, evaluate, interval
-from saferank.evaluation.policies import check_policy, chosen, scores_of
+from saferank.evaluation.policies import all_scores, check_policy
 from saferank.files import read_json, write_json
 from saferank.gains import GAINS, Evidence, from_log
 from saferank.logs import Counts, check_production, overlap
@@ -174,7 +174,7 @@ def _intervals(found: Evaluation, method: str, confidence: float) -> dict[str, A
 def _log_facts(
     production: Policy, data: RankingData, counts: Counts, users: ClickModel
 ) -> LogFacts:
-    shown = scores_of(production, chosen(data, np.arange(data.queries)), "production")
+    shown = all_scores(production, data, "production")
     parts = overlap(counts).components()
     if len(parts) == 1:
         linked = "Documents were shown at several ranks: all ranks can be compared."

@@ -24,8 +24,8 @@ from saferank.evaluation.policies import (
     Deployed,
     Part,
     Policy,
+    all_scores,
     check_policy,
-    chosen,
     exposure_of,
     parts,
     query_shares,
@@ -141,9 +141,8 @@ class Guard:
     def scores(self, data: RankingData, session: str | int) -> Floats:
         """The scores that a session is served by: for each query those of one of the rankers."""
         new, old, _ = self._checked(data)
-        everything = chosen(data, np.arange(data.queries))
         which = flat.spread(self.serves_new(data, session), data.offsets)
-        return np.where(which, scores_of(new, everything), scores_of(old, everything))
+        return np.where(which, all_scores(new, data), all_scores(old, data))
 
     def rank(self, data: RankingData, k: int, session: str | int) -> Ints:
         """Positions of the first k documents of each query for one session; -1 past the end.
