@@ -115,7 +115,7 @@ def main(output, real):
         for s in SEEDS
     ]
     if real:
-        jobs += [(real, s, "trust", n, 1) for n in (10**2, 10**4, 10**6, 10**8) for s in SEEDS]
+        jobs += [(real, s, "trust", n, 1) for n in (10**2, 10**4, 10**8) for s in SEEDS]
     path = Path(output)
     done = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     seen = {(r["data"], r["seed"], r["users"], r["N"], r["peak"]) for r in done}

@@ -199,7 +199,13 @@ class _Run:
             return label_terms(log.data, self.weights, highest)
         assert self.users is not None
         return terms(
-            log, self.recipe.gain, self.users, self.weights, clip=clip, predictions=predictions
+            log,
+            self.recipe.gain,
+            self.users,
+            self.weights,
+            clip=clip,
+            averaged=not clip or self.recipe.propensities == "averaged",
+            predictions=predictions,
         )
 
     def _goal(self, log: Log, objective: Objective, known: Terms) -> Goal:
@@ -271,7 +277,8 @@ class _Run:
         assert self.users is not None
         parts = []
         for part, clip in ((log, True), (held, False)):
-            known = part.propensities(self.users, self.weights)
+            averaged = not clip or self.recipe.propensities == "averaged"
+            known = part.propensities(self.users, self.weights, averaged=averaged)
             known = known.clipped(part.counts.total) if clip else known
             loss = LOSSES[self.recipe.regression](Evidence(part.counts, self.users, known))
             goal = PointwiseGoal(part.data.queries, loss, 1 / part.counts.total)

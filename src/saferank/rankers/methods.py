@@ -38,6 +38,9 @@ class Recipe:
     scores, or from random parameters."""
     scaling: str = "log1p"
     regression: str = "likelihood"
+    propensities: Literal["exact", "averaged"] = "exact"
+    """In training: of production's scores where they are known, or the log's averages; in
+    validation, where nothing is clipped, always the latter."""
     gradient: str = "exact"
     samples: int = 1000
     """Drawn rankings, for sampled gradients and the action-level baselines."""
@@ -54,6 +57,7 @@ class Recipe:
             ("regression", list(LOSSES)),
             ("gradient", list(GRADIENTS)),
             ("start", STARTS),
+            ("propensities", ("exact", "averaged")),
         ):
             value = getattr(self, name)
             require(value in table, name, f"one of {', '.join(table)}", value)

@@ -55,11 +55,19 @@ class Log:
         doubt = 0.5 / np.maximum(flat.spread(self.counts.sessions, self.counts.offsets), 1)
         return np.log(self.counts.mean_weight(weights) + doubt)
 
-    def propensities(self, users: ClickModel, weights: Floats) -> Propensities:
-        """Exact where production's scores are known, else from the log."""
+    def propensities(
+        self, users: ClickModel, weights: Floats, *, averaged: bool = False
+    ) -> Propensities:
+        """Exact where production's scores are known, else (or if `averaged`) the log's averages.
+
+        The metric's weights are exact wherever they can be. Averages divide clicks by how often a
+        document really was shown, so that no ratio explodes even where nothing is clipped.
+        """
+        observed = from_log(self.counts, users, weights)
         if self.data.production is None:
-            return from_log(self.counts, users, weights)
-        return exact(self.data.production, self.data.offsets, users, weights)
+            return observed
+        known = exact(self.data.production, self.data.offsets, users, weights)
+        return replace(known, rho=observed.rho, seen=observed.seen) if averaged else known
 
 
 def split(log: Log, validation: Log | None, seed: int) -> tuple[Log, Log]:
@@ -90,10 +98,11 @@ def terms(
     weights: Floats,
     *,
     clip: bool,
-    predictions: Floats | None,
+    averaged: bool = False,
+    predictions: Floats | None = None,
 ) -> Terms:
     """Gains of the documents, with propensities clipped for training only."""
-    propensities = log.propensities(users, weights)
+    propensities = log.propensities(users, weights, averaged=averaged)
     trusted = propensities.clipped(log.counts.total) if clip else propensities
     evidence = Evidence(log.counts, users, trusted, predictions)
     gains = GAINS[gain].estimate(evidence)
