@@ -15,6 +15,7 @@ _PACKAGES = (
     "clicks",
     "data",
     "evaluation",
+    "experiments",
     "gains",
     "logs",
     "objectives",

@@ -8,7 +8,19 @@ from typing import Annotated
 import typer
 
 import saferank
-from saferank.cli import bias, certify, count, data, demo, learn, logs, rank, report, simulate
+from saferank.cli import (
+    bias,
+    certify,
+    count,
+    data,
+    demo,
+    learn,
+    logs,
+    rank,
+    report,
+    reproduce,
+    simulate,
+)
 from saferank.errors import SaferankError
 
 app = typer.Typer(
@@ -25,6 +37,7 @@ app.command("learn")(learn.learn)
 app.command("certify")(certify.certify)
 app.command("rank")(rank.rank)
 app.command("report")(report.report)
+app.command("reproduce")(reproduce.reproduce)
 app.add_typer(data.app, name="data")
 app.add_typer(logs.app, name="logs")
 

@@ -1,0 +1,66 @@
+"""`saferank reproduce`: the paper's figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from saferank.cli.output import Json, print_json, print_table
+from saferank.errors import InputError, require
+
+
+def reproduce(
+    figure: Annotated[str, typer.Argument(help="1 to 7, several as 2,4, or all.")],
+    data: Annotated[
+        str | None,
+        typer.Option(help="A collection's folder, or synthetic:PRESET[:QUERIES]."),
+    ] = None,
+    preset: Annotated[str, typer.Option(help="quick (minutes) or paper (days).")] = "quick",
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="Folder for figures, page and results.")
+    ] = Path("runs/study"),
+    sessions: Annotated[
+        str | None, typer.Option(help="Other numbers of sessions: 100,1e4,1e6.")
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(help="Another number of runs.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes. [default: one a core]", show_default=False)
+    ] = None,
+    cluster: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler to run the jobs on.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Run the paper's study and draw its figures; stopped and started again, it goes on."""
+    from saferank.experiments import FIGURES, PRESETS
+    from saferank.experiments import reproduce as run
+
+    require(preset in PRESETS, "preset", f"one of {', '.join(PRESETS)}", preset)
+    numbers = None if sessions is None else tuple(map(_whole, sessions.split(",")))
+    study = PRESETS[preset].changed(data=data, sessions=numbers, seeds=seeds)
+    figures = FIGURES if figure == "all" else tuple(map(_whole, figure.split(",")))
+    made = run(study, output, figures=figures, workers=workers, cluster=cluster)
+    claims = [(c.figure, c.sentence, f.verdict) for c, f in made.written.claims]
+    if json:
+        print_json(
+            {
+                "page": str(made.written.page),
+                "figures": [str(path) for path in made.written.figures],
+                "jobs": made.outcome.jobs,
+                "already": made.outcome.already,
+                "failed": made.outcome.failed,
+                "claims": made.written.tally(),
+            }
+        )
+        return
+    print_table("claims", ["figure", "claim", "result"], claims)
+    typer.echo(f"{made.outcome}. The page is {made.written.page}.")
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(float(text))
+    except (ValueError, OverflowError) as error:
+        raise InputError(f"Numbers must be whole, such as 100 or 1e4; got {text!r}.") from error

@@ -1,0 +1,203 @@
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from saferank.errors import EngineError, InputError
+from saferank.experiments import Conditions, Curve, Study, open_collection, plan, sweep
+from saferank.experiments.jobs import Job, Log, Production, Store
+from saferank.experiments.study import fingerprint
+from saferank.experiments.sweep import grouped
+from saferank.rankers import Settings
+
+TINY = Study(
+    "synthetic:small:30",
+    (100, 1000),
+    2,
+    Conditions(settings=Settings(steps=20, least=10, hidden=(4,))),
+)
+
+
+def tiny_jobs(folder, figures=(2,)):
+    collection = open_collection(TINY.data, folder / "data")
+    return plan(figures, TINY, fingerprint(collection))
+
+
+def result_files(folder):
+    """Names and bytes of everything that counts: results and production rankers."""
+    kept = [*folder.glob("jobs/*"), *folder.glob("production/*/*")]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in kept}
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("undisturbed")
+    jobs = tiny_jobs(folder)
+    outcome = sweep(jobs, TINY.data, folder, workers=1)
+    return folder, jobs, outcome
+
+
+def test_every_job_has_a_result_and_none_is_run_twice(done):
+    folder, jobs, outcome = done
+    # production and skyline of each seed; six methods at two sizes for two seeds
+    assert len(jobs) == 2 * 2 + 6 * 2 * 2
+    assert (outcome.jobs, outcome.already, outcome.failed, outcome.ran) == (28, 0, 0, 28)
+    assert {path.stem for path in (folder / "jobs").iterdir()} == {job.key for job in jobs}
+    before = {path: path.stat().st_mtime_ns for path in (folder / "jobs").iterdir()}
+    again = sweep(jobs, TINY.data, folder, workers=1)
+    assert (again.already, again.ran) == (28, 0)
+    assert before == {path: path.stat().st_mtime_ns for path in (folder / "jobs").iterdir()}
+
+
+def test_production_is_its_own_reference(done):
+    folder, jobs, _ = done
+    for job in jobs:
+        found = json.loads(Store(folder).result(job).read_text())["measures"]
+        if job.method == "production":
+            assert found["distance"] == 0
+            assert found["utility"] == found["production_utility"]
+        if job.method == "prpo" and job.log.sessions == 100:  # delta(100) = 100/100 = 1
+            assert found["distance"] == 0
+        assert 0 <= found["expected"] <= 1
+
+
+def test_two_processes_give_the_same_bits(done, tmp_path):
+    folder, _, _ = done
+    sweep(tiny_jobs(tmp_path), TINY.data, tmp_path, workers=2)
+    assert result_files(tmp_path) == result_files(folder)
+
+
+SWEEP = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {tests!r})
+from test_sweep import TINY, tiny_jobs
+from saferank.experiments import sweep
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    print(sweep(tiny_jobs(folder), TINY.data, folder, workers=int(sys.argv[2])).failed)
+"""
+
+
+@pytest.mark.parametrize(("workers", "kills"), [(1, 2), pytest.param(2, 5, marks=pytest.mark.slow)])
+def test_killed_at_random_times_the_results_are_the_same(workers, kills, done, tmp_path):
+    folder, jobs, _ = done
+    script = tmp_path / "run.py"
+    script.write_text(textwrap.dedent(SWEEP).format(tests=str(Path(__file__).parent)))
+    target = tmp_path / "results"
+    command = [sys.executable, str(script), str(target), str(workers)]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    chance = random.Random(0)
+    finished = []
+    for _ in range(kills):
+        # killed somewhere between the first and the last of the results that are still missing
+        goal = len(finished) + chance.randint(1, 4)
+        process = subprocess.Popen(command, env=environment, start_new_session=True)
+        while process.poll() is None and len(list(target.glob("jobs/*.json"))) < goal:
+            time.sleep(0.01)
+        time.sleep(chance.uniform(0, 0.2))
+        assert process.poll() is None, "the sweep ended before it could be killed"
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        survived = list(target.glob("jobs/*.json"))
+        assert set(finished) <= set(survived)
+        finished = survived
+        assert 0 < len(finished) < len(jobs)
+    subprocess.run(command, env=environment, check=True)
+    assert result_files(target) == result_files(folder)
+
+
+def test_a_failed_job_is_recorded_and_the_rest_go_on(done, tmp_path):
+    _, jobs, _ = done
+    good = [job for job in jobs if job.method in ("production", "naive")]
+    bad = Job(good[-1].log, "prpo", "7")
+    outcome = sweep([bad, *good], TINY.data, tmp_path, workers=1)
+    assert (outcome.failed, outcome.ran) == (1, len(good))
+    told = json.loads(Store(tmp_path).failure(bad).read_text())
+    assert "`delta` must be in (0, 1]; got 7" in told["error"]
+    again = sweep([bad, *good], TINY.data, tmp_path, workers=1)
+    assert (again.failed, again.already) == (1, len(good))
+
+
+def test_a_production_that_cannot_be_trained_fails_its_jobs(done, tmp_path):
+    _, jobs, _ = done
+    conditions = Conditions(scorer="magic", settings=TINY.conditions.settings)
+    log = Log(Production(jobs[0].log.production.collection, conditions, 0), "trust", 100)
+    outcome = sweep([Job(log, "dr")], TINY.data, tmp_path, workers=1)
+    assert outcome.failed == 1
+    told = json.loads(Store(tmp_path).failure(Job(log, "dr")).read_text())
+    assert "`scorer` must be one of" in told["error"]
+
+
+def test_addresses_follow_content():
+    production = Production("abc", Conditions(), 0)
+    job = Job(Log(production, "trust", 100), "prpo", "100/N")
+    assert (
+        job.key == Job(Log(Production("abc", Conditions(), 0), "trust", 100), "prpo", "100/N").key
+    )
+    others = [
+        Job(Log(production, "trust", 1000), "prpo", "100/N"),
+        Job(Log(production, "adversarial", 100), "prpo", "100/N"),
+        Job(Log(production, "trust", 100), "prpo", "1"),
+        Job(Log(production, "trust", 100), "dr", "100/N"),
+        Job(Log(Production("abd", Conditions(), 0), "trust", 100), "prpo", "100/N"),
+        Job(Log(Production("abc", Conditions(), 1), "trust", 100), "prpo", "100/N"),
+        Job(Log(Production("abc", Conditions(fraction=0.5), 0), "trust", 100), "prpo", "100/N"),
+        Job(Log(Production("abc", Conditions(), 0, 2), "trust", 100), "prpo", "100/N"),
+    ]
+    assert len({job.key, *(other.key for other in others)}) == 1 + len(others)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 50])
+def test_groups_share_a_log_and_hold_every_job_once(workers):
+    jobs = [
+        job for curve in (Curve("", "a", "dr"), Curve("", "b", "ips"), Curve("", "c", "skyline"))
+        for job in curve.jobs(TINY, "abc")
+    ]  # fmt: skip
+    groups = grouped(jobs, workers)
+    assert sorted(job.key for group in groups for job in group) == sorted(job.key for job in jobs)
+    assert all(len({job.log for job in group}) == 1 for group in groups)
+    assert len(groups) >= min(len(jobs), 2 * workers)
+
+
+def test_one_sweep_at_a_time(tmp_path):
+    import fcntl
+
+    with (tmp_path / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(EngineError, match="in use by another sweep"):
+            sweep([], TINY.data, tmp_path)
+    assert sweep([], TINY.data, tmp_path).jobs == 0
+
+
+def test_bad_input_is_one_sentence(tmp_path):
+    for call, sentence in (
+        (lambda: sweep([], TINY.data, tmp_path, workers=0), "`workers` must be at least 1"),
+        (lambda: open_collection("synthetic:huge", tmp_path), "synthetic:PRESET"),
+        (lambda: open_collection("nowhere", tmp_path), "a folder that exists"),
+        (lambda: Study("x", (), 1), "`sessions` must be"),
+        (lambda: Study("x", (10,), 0), "`seeds` must be at least 1"),
+        (lambda: Conditions(fraction=0), "`fraction` must be in"),
+        (lambda: Conditions(learner="magic"), "`learner` must be one of"),
+        (lambda: plan((9,), TINY, "abc"), "`figure` must be one of"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            call()
+
+
+def test_a_dask_cluster_gives_the_same_bits(done, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    folder, jobs, _ = done
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+    ) as cluster:
+        outcome = sweep(jobs, TINY.data, tmp_path, cluster=cluster.scheduler_address)
+    assert (outcome.failed, outcome.ran) == (0, len(jobs))
+    assert result_files(tmp_path) == result_files(folder)
