@@ -85,7 +85,7 @@ class Counted:
 
     def expression(self) -> Any:
         """The counts, sorted, as an Ibis table of the local DuckDB."""
-        kept = self.log.kept(self.tallied).rename(rank="place")
+        kept = self.log.kept(self.tallied)
         counts = kept.select(*COLUMNS).cast({"rank": "int32"})
         if self.by_query is not None:
             counts = counts.inner_join(self.by_query, "query_id").select(*COLUMNS, "sessions")

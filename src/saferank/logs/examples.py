@@ -21,13 +21,13 @@ def _two_documents(engine: Engine, log: Log, group: dict[str, Any]) -> str:
     """A session of the group's query with two documents at a rank."""
     kept = log.kept(log.table)
     there = kept.filter(kept.query_id == group["query_id"])
-    pairs = there.group_by("session_id", "place").agg(
+    pairs = there.group_by("session_id", "rank").agg(
         one=there.doc_id.min(), other=there.doc_id.max()
     )
     found = engine.fetch(pairs.filter(pairs.one != pairs.other).limit(1)).to_pylist()[0]
     return (
         f"session_id {found['session_id']!r} shows {found['one']!r} and {found['other']!r} at "
-        f"rank {found['place']} of query_id {group['query_id']!r}"
+        f"rank {found['rank']} of query_id {group['query_id']!r}"
     )
 
 

@@ -169,7 +169,7 @@ def overlap(log: Counted) -> Overlap:
 
 
 def _kept(log: Counted) -> Any:
-    return log.log.kept(log.tallied).rename(rank="place")
+    return log.log.kept(log.tallied)
 
 
 def _shown(log: Counted) -> Any:

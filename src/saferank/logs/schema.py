@@ -45,8 +45,8 @@ class Log:
         return -len(self.rules)
 
     def kept(self, table: Any) -> Any:
-        """The rows of a table with places that break no rule and lie above the cut."""
-        return table.filter(table.place > BEYOND)
+        """The rows of a table with places that break no rule and lie above the cut, by `rank`."""
+        return table.filter(table.place > BEYOND).rename(rank="place")
 
 
 def columns_of(columns: Mapping[str, str] | None) -> dict[str, str]:
