@@ -50,7 +50,7 @@ def session_moments(
         rows = rows.distinct()
         pq.write_table(pa.table(_values(data, counts, scores)), Path(folder) / "values.parquet")
         values = engine.read(find(Path(folder) / "values.parquet"))
-        joined = rows.inner_join(values, ["query_key", "doc_key", (rows["place"], values.at_rank)])
+        joined = rows.inner_join(values, ["query_key", "doc_key", (rows["rank"], values.at_rank)])
         of_sessions = joined.group_by(["query_number", "session_id"]).agg(
             **{
                 f"x{i}": ibis.ifelse(joined.clicked, joined[f"c{i}"], joined[f"m{i}"]).sum()
