@@ -12,3 +12,12 @@ class Valued(NamedTuple):
 
     value: Floats
     slope: Floats
+
+
+class Curved(NamedTuple):
+    """The same of a concave function (or one near enough), with how fast its slope falls."""
+
+    value: Floats
+    slope: Floats
+    curvature: Floats
+    """At least 0: minus the second derivative, or its expectation."""

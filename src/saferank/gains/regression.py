@@ -1,7 +1,8 @@
 r"""The losses of the regression behind DM and DR: how well :math:`\hat R = \sigma(z)` fits clicks.
 
-Each gives, for the logits z of some documents (rows), the value to maximise and its slope in z;
-sums over documents divided by all sessions N are per-session averages.
+Each gives, for the logits z of some documents (rows), the value to maximise, its slope in z and its
+curvature (the Fisher information); sums over documents divided by all sessions N are per-session
+averages.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from scipy.special import expit
 from saferank import flat
 from saferank.flat import Floats, Ints
 from saferank.gains.estimators import Evidence, affine_ips
-from saferank.valued import Valued
+from saferank.valued import Curved
 
 Rows = Ints | slice
-Loss = Callable[[Floats, Rows], Valued]
+Loss = Callable[[Floats, Rows], Curved]
 
 
 def cross_entropy(known: Evidence) -> Loss:
@@ -32,9 +33,12 @@ def cross_entropy(known: Evidence) -> Loss:
     target = affine_ips(known)
     sessions = flat.spread(known.counts.sessions, known.counts.offsets)
 
-    def loss(logits: Floats, rows: Rows) -> Valued:
+    def loss(logits: Floats, rows: Rows) -> Curved:
+        weight, relevant = sessions[rows], expit(logits)
         value = target[rows] * logits - np.logaddexp(0, logits)
-        return Valued(sessions[rows] * value, sessions[rows] * (target[rows] - expit(logits)))
+        return Curved(
+            weight * value, weight * (target[rows] - relevant), weight * relevant * expit(-logits)
+        )
 
     return loss
 
@@ -50,7 +54,7 @@ def likelihood(known: Evidence) -> Loss:
     missed = known.counts.impressions - clicked
     rest = 1 - alpha - beta
 
-    def loss(logits: Floats, rows: Rows) -> Valued:
+    def loss(logits: Floats, rows: Rows) -> Curved:
         hits, misses = clicked[rows], missed[rows]
         relevant, irrelevant = expit(logits), expit(-logits)
         hit = np.maximum(relevant[:, None] * alpha + beta, 1e-12)
@@ -58,7 +62,9 @@ def likelihood(known: Evidence) -> Loss:
         miss = np.maximum(irrelevant[:, None] * alpha + rest, 1e-12)
         value = (hits * np.log(hit) + misses * np.log(miss)).sum(axis=1)
         pull = ((hits / hit - misses / miss) * alpha).sum(axis=1)
-        return Valued(value, pull * relevant * irrelevant)
+        bend = relevant * irrelevant
+        informed = ((hits + misses) * alpha**2 / (hit * miss)).sum(axis=1)
+        return Curved(value, pull * bend, informed * bend**2)
 
     return loss
 

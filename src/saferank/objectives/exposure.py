@@ -30,11 +30,16 @@ def prpo(omega: Floats, gain: Floats, *, omega0: Floats, delta: float) -> Valued
     >>> prpo(np.array([0.1, 0.9]), np.ones(2), omega0=np.array([0.4, 0.4]), delta=0.5)
     Valued(value=array([0.1, 0.8]), slope=array([1., 0.]))
     """
-    require(0 < delta <= 1, "delta", "in (0, 1]", delta)
-    ceiling, floor = omega0 / delta, omega0 * delta
+    floor, ceiling = prpo_limits(omega0, delta)
     inside = np.where(gain >= 0, omega < ceiling * (1 - _TIE), omega > floor * (1 + _TIE))
     kept = np.where(gain >= 0, np.minimum(omega, ceiling), np.maximum(omega, floor))
     return Valued(kept * gain, np.where(inside, gain, 0.0))
+
+
+def prpo_limits(omega0: Floats, delta: float) -> tuple[Floats, Floats]:
+    """Where PRPO stops paying: exposures of production times delta, and divided by it."""
+    require(0 < delta <= 1, "delta", "in (0, 1]", delta)
+    return omega0 * delta, omega0 / delta
 
 
 def prpo_floor(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, NamedTuple
 
@@ -42,6 +42,10 @@ class Context:
         return self.users
 
 
+def _no_limits(terms: Terms) -> tuple[Floats, Floats]:
+    return np.full_like(terms.gain, -np.inf), np.full_like(terms.gain, np.inf)
+
+
 @dataclass(frozen=True)
 class Objective:
     """mean(reward) - risk_weight * sqrt(mean(risk)), in exposures or in ranking ratios."""
@@ -49,7 +53,9 @@ class Objective:
     reward: Callable[..., Valued]
     risk: Callable[..., Valued] | None = None
     risk_weight: float = 0.0
-    level: Literal["exposure", "ranking"] = "exposure"
+    level: Literal["exposure", "ranking", "pair"] = "exposure"
+    limits: Callable[[Terms], tuple[Floats, Floats]] = _no_limits
+    """Exposures below and above which nothing more is lost or paid: what pairs are weighted by."""
 
 
 def _utility(_: Context) -> Objective:
@@ -74,6 +80,17 @@ def _prpo_floor(context: Context) -> Objective:
         )
 
     return Objective(reward)
+
+
+def _lambda(context: Context) -> Objective:
+    return replace(_utility(context), level="pair")
+
+
+def _lambda_prpo(context: Context) -> Objective:
+    def limits(terms: Terms) -> tuple[Floats, Floats]:
+        return exposure.prpo_limits(terms.omega0, context.delta)
+
+    return replace(_prpo(context), level="pair", limits=limits)
 
 
 def _safe(context: Context, *, spread: float, terms_: int) -> Objective:
@@ -130,6 +147,8 @@ OBJECTIVES: dict[str, Entry] = {
     "safe-dr": Entry(_safe_dr, delta="0.95"),
     "prpo": Entry(_prpo, delta="100/N"),
     "prpo-floor": Entry(_prpo_floor, delta="100/N"),
+    "lambda": Entry(_lambda),
+    "lambda-prpo": Entry(_lambda_prpo, delta="100/N"),
     "ppo": Entry(_ppo, delta="0.5"),
     "crm": Entry(_crm, delta="0.95"),
     "vcrm": Entry(_vcrm, delta="0.95"),

@@ -18,7 +18,7 @@ from saferank.objectives import Objective, Terms
 from saferank.plackett_luce import GRADIENTS, exposure, exposure_gradient, log_probability
 from saferank.rankers.ratios import ratio_gradient
 from saferank.seeds import derive
-from saferank.valued import Valued
+from saferank.valued import Curved
 
 
 class Place(NamedTuple):
@@ -35,6 +35,8 @@ class Judgement(NamedTuple):
     reward: Floats
     risk: Floats
     gradient: Floats
+    curvature: Floats | None = None
+    """At least 0 for each score, where the goal has a curvature of its own."""
 
 
 class Goal(Protocol):
@@ -44,15 +46,18 @@ class Goal(Protocol):
     def queries(self) -> int:
         """Number of queries that are judged."""
 
-    def judge(self, scores: Floats, place: Place, risk: float) -> Judgement:
-        """Judge some queries, where `risk` is the present risk of all queries together."""
+    def judge(self, scores: Floats, place: Place, risk: float | None) -> Judgement:
+        """Judge some queries, where `risk` is the present risk of all queries together.
+
+        None: these are all queries, so the sum of their risks is meant.
+        """
 
     def value(self, reward: float, risk: float) -> float:
         """The goal's value from the sums over all queries."""
 
 
 @dataclass(frozen=True)
-class _Rooted:
+class Rooted:
     """value = reward - risk_weight * sqrt(risk)."""
 
     queries: int
@@ -62,13 +67,14 @@ class _Rooted:
         """The goal's value from the sums over all queries."""
         return reward - self.risk_weight * float(np.sqrt(risk))
 
-    def root_slope(self, risk: float) -> float:
+    def root_slope(self, risk: float | None, judged: Floats) -> float:
         """d value / d risk: the root covers all queries, so a batch needs the whole's value."""
+        risk = float(judged.sum()) if risk is None else risk
         return -self.risk_weight / (2 * np.sqrt(risk)) if self.risk_weight and risk > 0 else 0.0
 
 
 @dataclass(frozen=True)
-class ExposureGoal(_Rooted):
+class ExposureGoal(Rooted):
     """An objective in exposures: scores -> exact exposure -> value and slope -> exact gradient."""
 
     objective: Objective
@@ -80,7 +86,7 @@ class ExposureGoal(_Rooted):
     samples: int = 1000
     seed: int = 0
 
-    def judge(self, scores: Floats, place: Place, risk: float) -> Judgement:
+    def judge(self, scores: Floats, place: Place, risk: float | None) -> Judgement:
         """Judge some queries."""
         omega = exposure(scores, self.weights, place.offsets)
         terms = Terms(*(term[place.positions] for term in self.terms))
@@ -90,8 +96,8 @@ class ExposureGoal(_Rooted):
         risks = np.zeros(place.queries.size)
         if self.objective.risk is not None:
             risky = self.objective.risk(omega, terms)
-            slope = slope + self.root_slope(risk) * share * risky.slope
             risks = flat.query_sums(share * risky.value, place.offsets)
+            slope = slope + self.root_slope(risk, risks) * share * risky.slope
         return Judgement(
             flat.query_sums(share * reward.value, place.offsets),
             risks,
@@ -108,7 +114,7 @@ class ExposureGoal(_Rooted):
 
 
 @dataclass(frozen=True)
-class RankingGoal(_Rooted):
+class RankingGoal(Rooted):
     """An objective in the ratios of whole rankings, over rankings drawn from production."""
 
     objective: Objective
@@ -119,7 +125,7 @@ class RankingGoal(_Rooted):
     """log probability of each drawn ranking under production."""
     share: Floats
 
-    def judge(self, scores: Floats, place: Place, risk: float) -> Judgement:
+    def judge(self, scores: Floats, place: Place, risk: float | None) -> Judgement:
         """Judge some queries."""
         drawn, rewards = self.rankings[place.queries], self.rewards[place.queries]
         drawn = np.where(drawn >= 0, drawn + place.offsets[:-1, None, None], -1)
@@ -131,34 +137,36 @@ class RankingGoal(_Rooted):
         risks = np.zeros(place.queries.size)
         if self.objective.risk is not None:
             risky = self.objective.risk(ratio, rewards)
-            slope = slope + self.root_slope(risk) * share * risky.slope
             risks = (share * risky.value).sum(axis=1)
+            slope = slope + self.root_slope(risk, risks) * share * risky.slope
         gradient = ratio_gradient(scores, place.offsets, drawn, slope * ratio)
         return Judgement((share * reward.value).sum(axis=1), risks, gradient)
 
 
 @dataclass(frozen=True)
-class PointwiseGoal(_Rooted):
+class PointwiseGoal(Rooted):
     """A sum over documents, each judged by its own score: the regression behind DM and DR."""
 
-    loss: Callable[[Floats, Ints | slice], Valued]
+    loss: Callable[[Floats, Ints | slice], Curved]
     scale: float = 1.0
 
-    def judge(self, scores: Floats, place: Place, risk: float) -> Judgement:
+    def judge(self, scores: Floats, place: Place, risk: float | None) -> Judgement:
         """Judge some queries."""
         del risk
         judged = self.loss(scores, place.positions)
         values = flat.query_sums(judged.value * self.scale, place.offsets)
-        return Judgement(values, np.zeros_like(values), judged.slope * self.scale)
+        return Judgement(
+            values, np.zeros_like(values), judged.slope * self.scale, judged.curvature * self.scale
+        )
 
 
 @dataclass(frozen=True)
-class ImitationGoal(_Rooted):
+class ImitationGoal(Rooted):
     """Be production: the same scores up to a shift of each query, which no ranking shows."""
 
     production: Floats
 
-    def judge(self, scores: Floats, place: Place, risk: float) -> Judgement:
+    def judge(self, scores: Floats, place: Place, risk: float | None) -> Judgement:
         """Judge some queries."""
         del risk
         gap = scores - self.production[place.positions]
@@ -166,4 +174,4 @@ class ImitationGoal(_Rooted):
         gap = gap - flat.spread(flat.query_sums(gap, place.offsets) / length, place.offsets)
         scale = flat.spread(1 / (length * self.queries), place.offsets)
         values = -flat.query_sums(scale * gap**2, place.offsets)
-        return Judgement(values, np.zeros_like(values), -2 * scale * gap)
+        return Judgement(values, np.zeros_like(values), -2 * scale * gap, 2 * scale)

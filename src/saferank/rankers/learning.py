@@ -28,6 +28,7 @@ from saferank.rankers.goals import (
     PointwiseGoal,
     RankingGoal,
 )
+from saferank.rankers.lambdas import LambdaGoal
 from saferank.rankers.methods import METHODS, Recipe
 from saferank.rankers.problem import Log, label_terms, labelled, split, terms
 from saferank.rankers.ranker import Card, Ranker, versions
@@ -159,9 +160,8 @@ class _Run:
         """Production's own scaling where learning starts from its model, else fitted on train."""
         if self._scaling is None:
             model = self._model()
-            self._scaling = (
-                Scaling.fit(data, self.recipe.scaling) if model is None else model.scaling
-            )
+            kind = self.recipe.scaling or family(self.recipe.scorer).scaling
+            self._scaling = Scaling.fit(data, kind) if model is None else model.scaling
         return self._scaling
 
     def _model(self) -> Ranker | None:
@@ -211,6 +211,8 @@ class _Run:
     def _goal(self, log: Log, objective: Objective, known: Terms) -> Goal:
         if objective.level == "ranking":
             return self._ranking_goal(log, objective, known)
+        if objective.level == "pair":
+            return LambdaGoal(log.data.queries, objective, known, self.weights, log.share())
         return ExposureGoal(
             log.data.queries,
             objective,

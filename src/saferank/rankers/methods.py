@@ -36,7 +36,8 @@ class Recipe:
     start: Literal["production", "add", "scratch"] = "scratch"
     """From production's model (or a fit to its scores), as a correction added to production's
     scores, or from random parameters."""
-    scaling: str = "log1p"
+    scaling: str | None = None
+    """None: the scorer's own (log1p for networks; trees take features as they are)."""
     regression: str = "likelihood"
     propensities: Literal["exact", "averaged"] = "exact"
     """In training: of production's scores where they are known, or the log's averages; in
@@ -75,8 +76,8 @@ class Recipe:
         require(not unknown, "options", f"among {', '.join(sorted(known))}", unknown)
         recipe = replace(self, **changes)
         if recipe.keep is not None and recipe.delta is None:
-            bounded = recipe.objective in ("prpo", "prpo-floor")
-            require(bounded, "keep", "used with prpo or prpo-floor", recipe.objective)
+            bounded = recipe.objective in ("prpo", "prpo-floor", "lambda-prpo")
+            require(bounded, "keep", "used with prpo, prpo-floor or lambda-prpo", recipe.objective)
             recipe = replace(
                 recipe, delta=recipe.keep, slack=0.01 if recipe.slack is None else recipe.slack
             )
@@ -125,6 +126,8 @@ METHODS: dict[str, Recipe] = {
     "prpo": Recipe("dr", "prpo", start="production"),
     "prpo-ips": Recipe("affine-ips", "prpo", start="production"),
     "prpo-floor": Recipe("dr", "prpo-floor", start="production"),
+    "lambda": Recipe("dr", "lambda"),
+    "lambda-prpo": Recipe("dr", "lambda-prpo", start="production"),
     "ppo": Recipe("dr", "ppo", start="production", samples=100),
     "crm": Recipe("affine-ips", "crm", start="production", samples=100),
     "vcrm": Recipe("affine-ips", "vcrm", start="production", samples=100),

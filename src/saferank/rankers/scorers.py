@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 
 from saferank.flat import Floats
+from saferank.rankers.boosting import Trees
 from saferank.rankers.networks import ModuleFactory, NetworkScorer, feed_forward
 from saferank.rankers.training import History, Part, Settings, Training
 
@@ -48,6 +49,10 @@ class Run:
 class Family(Protocol):
     """A kind of scorer."""
 
+    @property
+    def scaling(self) -> str:
+        """The scaling of features that it is trained with unless told otherwise."""
+
     def fresh(self, width: int, settings: Settings, seed: int) -> Scorer:
         """A scorer that has learned nothing."""
 
@@ -64,6 +69,7 @@ class Networks:
 
     deep: bool = True
     own: ModuleFactory | None = None
+    scaling: str = "log1p"
 
     def fresh(self, width: int, settings: Settings, seed: int) -> Scorer:
         """A network with random parameters."""
@@ -84,7 +90,7 @@ class Networks:
         return NetworkScorer.load(folder, record, module)
 
 
-SCORERS: dict[str, Family] = {"linear": Networks(deep=False), "mlp": Networks()}
+SCORERS: dict[str, Family] = {"linear": Networks(deep=False), "mlp": Networks(), "trees": Trees()}
 
 
 def family(scorer: str | ModuleFactory) -> Family:

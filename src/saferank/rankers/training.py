@@ -15,6 +15,7 @@ from saferank.errors import require
 from saferank.files import read_json, whole_folder, write_json
 from saferank.flat import Floats, Ints, gather
 from saferank.progress import bar
+from saferank.rankers.curvature import CURVATURES
 from saferank.rankers.goals import Goal, Place
 from saferank.rankers.networks import backward, forward, joined, one_thread_each
 from saferank.seeds import generator
@@ -38,12 +39,19 @@ class Settings:
     rounds: int = 300
     """Trees, where the scorer has them."""
     leaves: int = 31
+    shrinkage: float = 0.1
+    """Share of each tree's step that is taken."""
+    curvature: str = "gradient"
+    """What stands for the second derivative in a tree's leaves (`saferank.rankers.curvature`)."""
 
     def __post_init__(self) -> None:
         require(self.learning_rate > 0, "learning_rate", "positive", self.learning_rate)
         for name in ("batch", "steps", "patience", "least", "rounds"):
             require(getattr(self, name) >= 1, name, "at least 1", getattr(self, name))
         require(self.leaves >= 2, "leaves", "at least 2", self.leaves)
+        require(0 < self.shrinkage <= 1, "shrinkage", "in (0, 1]", self.shrinkage)
+        known = self.curvature in CURVATURES
+        require(known, "curvature", f"one of {', '.join(CURVATURES)}", self.curvature)
         object.__setattr__(self, "hidden", tuple(self.hidden))
 
 
