@@ -33,8 +33,11 @@ from saferank.rankers.goals import Judgement, Place, Rooted
 
 
 @kernel
-def _paid(gain: float, low: float, high: float, omega: float) -> float:
-    return gain * min(omega, high) if gain >= 0 else gain * max(omega, low)
+def _change(gain: float, low: float, high: float, omega: float, moved: float) -> float:
+    """f(omega + moved) - f(omega): exactly 0 where a bound allows no more."""
+    if gain >= 0:
+        return gain * (min(omega + moved, high) - min(omega, high))
+    return gain * (max(omega + moved, low) - max(omega, low))
 
 
 @parallel_kernel
@@ -59,10 +62,8 @@ def lambdas(
                     up, down = order[rank], order[other]
                     if turn == 1:
                         up, down = down, up
-                    change = _paid(gain[up], low[up], high[up], omega[up] + apart)
-                    change -= _paid(gain[up], low[up], high[up], omega[up])
-                    change += _paid(gain[down], low[down], high[down], omega[down] - apart)
-                    change -= _paid(gain[down], low[down], high[down], omega[down])
+                    change = _change(gain[up], low[up], high[up], omega[up], apart)
+                    change += _change(gain[down], low[down], high[down], omega[down], -apart)
                     if change > 0:
                         wrong = 1 / (1 + np.exp(scores[up] - scores[down]))
                         push[up] += change * wrong
