@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,8 @@ from saferank.metrics import mean, ndcg
 from saferank.plackett_luce import expected_ndcg, exposure
 from saferank.progress import track
 from saferank.rankers import Ranker, Settings, learn
+from saferank.report import write_page
+from saferank.safety import assess
 
 K = 5
 LEARNED = ("ips", "dr", "safe-dr", "prpo")
@@ -40,7 +42,8 @@ class Demo:
     collection: Collection
     sessions: int
     lines: list[Line]
-    rankers: dict[str, Ranker] = field(default_factory=dict)
+    verdict: str
+    page: Path
 
     def chart(self) -> Any:
         """NDCG@5 of each ranker, beside production's."""
@@ -94,10 +97,14 @@ def run_demo(folder: Path, *, queries: int = 400, sessions: int = 100_000, seed:
         )
     shown = production.scores(collection.test)
     lines = [_line(name, ranker, collection, shown) for name, ranker in rankers.items()]
-    demo = Demo(collection, sessions, lines, rankers)
+    chosen = rankers["prpo"]
+    chosen.save(folder / "prpo")
+    found = assess(chosen, train, production=production, counts=counts, users=users, guard=True)
+    found.save(folder / "prpo")
+    page = write_page(folder / "prpo" / "report.html", found, chosen.card, "prpo")
+    demo = Demo(collection, sessions, lines, found.decision.sentence, page)
     for suffix in (".html", ".png"):
         save_chart(demo.chart(), folder / f"rankers{suffix}")
-    rankers["prpo"].save(folder / "prpo")
     return demo
 
 

@@ -27,7 +27,8 @@ def demo(
     made = run_demo(output, queries=queries, sessions=sessions, seed=seed)
     lines = [asdict(line) for line in made.lines]
     if json:
-        print_json({"sessions": sessions, "rankers": lines, "folder": str(output)})
+        told = {"verdict": made.verdict, "page": str(made.page)}
+        print_json({"sessions": sessions, "rankers": lines, "folder": str(output), **told})
         return
     facts = inspect(made.collection.train)
     typer.echo(
@@ -43,3 +44,5 @@ def demo(
         [tuple(line.values()) for line in lines],
     )
     typer.echo(f"Charts: {output / 'rankers.html'} and {output / 'rankers.png'}.")
+    typer.echo(f"The PRPO ranker with its guard: {made.verdict}")
+    typer.echo(f"The page: {made.page}")
