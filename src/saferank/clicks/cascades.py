@@ -45,10 +45,12 @@ def draw_ranking(
     tails: Tails, seen: Ints, session: int, ranking: Ints, state: np.uint64
 ) -> np.uint64:
     """Write one ranking of the policy into `ranking`."""
+    foreign, other, filled = tails.foreign, tails.other, tails.filled
     first = 0
     for rank in range(ranking.size):
-        fill(tails, first)
-        document, state = draw(tails, first, seen, session, state)
+        if not filled[first]:
+            fill(tails, first)
+        document, state = draw(foreign, other, first, seen, session, state)
         seen[document] = session
         ranking[rank] = document
         while first + 1 < seen.size and seen[first] >= session:

@@ -8,16 +8,20 @@ draw the rest of each session on its own.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from saferank.clicks.binomial import binomial
-from saferank.clicks.tails import Tails, draw, fill, new_tails
+from saferank.clicks.tails import Tails, draw, draw_many, fill, new_tails
 from saferank.flat import Floats, Ints
 from saferank.kernels import kernel
 
-SPLIT_COST = 8.0
+SPLIT_COST = 20.0
 """What one binomial costs, in draws of one document."""
 
 _IN_PREFIX = np.int64(2**62)
+_AT_A_TIME = 1024
+
+Room = tuple[Floats, npt.NDArray[np.int32]]
 
 
 @kernel
@@ -38,6 +42,8 @@ def ranking_counts(
     seen = np.full(size, -1, dtype=np.int64)
     waiting = np.zeros((depths, size), dtype=np.int64)
     at, end, prefix = np.zeros((3, depths), dtype=np.int64)
+    at_a_time = max(_AT_A_TIME, depths)
+    room = (np.empty(at_a_time), np.empty(at_a_time, dtype=np.int32))
     session, depth = 0, 0
     state = _split(tails, 0, sessions, seen, waiting[0], end, 0, state)
     while depth >= 0:
@@ -64,7 +70,7 @@ def ranking_counts(
             at[depth] = first
             state = _split(tails, first, number, seen, waiting[depth], end, depth, state)
             continue
-        state = _one_by_one(tails, first, depth + 1, number, session, seen, shown, state)
+        state = _one_by_one(tails, first, depth + 1, number, session, seen, shown, room, state)
         session += number
         seen[document] = -1
     return shown, state
@@ -79,23 +85,36 @@ def _one_by_one(
     session: int,
     seen: Ints,
     shown: Ints,
+    room: Room,
     state: np.uint64,
 ) -> np.uint64:
     """Draw the rest of sessions that share a prefix, each on its own, from rank `depth` on.
 
-    `first` is the first document that the prefix leaves unseen.
+    `first` is the first document that the prefix leaves unseen. Documents are drawn from its tail
+    many at a time, before it is known what each session has seen: then no draw waits for the one
+    before it. One that its session has seen already is replaced by a draw from what it has not.
     """
+    foreign, other, filled = tails.foreign, tails.other, tails.filled
+    numbers, drawn = room
     depths = min(shown.shape[1], seen.size)
-    for this in range(session, session + number):
-        tail = first
-        for rank in range(depth, depths):
-            document, state = draw(tails, tail, seen, this, state)
-            seen[document] = this
-            shown[document, rank] += 1
-            if document == tail and rank + 1 < depths:
-                while seen[tail] >= this:
-                    tail += 1
-                fill(tails, tail)
+    wanted = depths - depth
+    at_a_time = max(1, drawn.size // wanted)
+    for begin in range(session, session + number, at_a_time):
+        end = min(begin + at_a_time, session + number)
+        now = drawn[: (end - begin) * wanted]
+        state = draw_many(foreign, other, first, numbers, now, state)
+        for this in range(begin, end):
+            for rank in range(depth, depths):
+                document = int(drawn[(this - begin) * wanted + rank - depth])
+                if seen[document] >= this:
+                    tail = first
+                    while seen[tail] >= this:
+                        tail += 1
+                    if not filled[tail]:
+                        fill(tails, tail)
+                    document, state = draw(foreign, other, tail, seen, this, state)
+                seen[document] = this
+                shown[document, rank] += 1
     return state
 
 

@@ -92,20 +92,53 @@ def _fill_alias(
         foreign[document], other[document] = 0.0, document
 
 
+# What draws is given arrays, not `Tails`: each call with a tuple would count six references.
+
+
 @kernel
 def draw(
-    tails: Tails, first: int, seen: Ints, session: int, state: np.uint64
+    foreign: Floats,
+    other: npt.NDArray[np.int32],
+    first: int,
+    seen: Ints,
+    session: int,
+    state: np.uint64,
 ) -> tuple[int, np.uint64]:
     """A document of a filled tail that this session has not seen (`seen` is below `session`)."""
-    foreign, other = tails.foreign, tails.other
     while True:
         state = after(state)
-        at = uniform(state) * (seen.size - first)
-        bucket = np.int64(at)
-        document = first + bucket
-        # Below 1 in the bucket's own part; arithmetic, for a branch would be mispredicted.
-        document += (other[first, document] - document) * np.int64(
-            at - bucket + foreign[first, document]
-        )
+        document = _hit(foreign, other, first, uniform(state))
         if seen[document] < session:
             return document, state
+
+
+@kernel
+def draw_many(
+    foreign: Floats,
+    other: npt.NDArray[np.int32],
+    first: int,
+    numbers: Floats,
+    into: npt.NDArray[np.int32],
+    state: np.uint64,
+) -> np.uint64:
+    """Fill an array with documents of a filled tail, seen or not; `numbers` is room to work in.
+
+    Random numbers come first, in a loop of their own, which is compiled to vector instructions.
+    """
+    for index in range(into.size):
+        state = after(state)
+        numbers[index] = uniform(state)
+    for index in range(into.size):
+        into[index] = _hit(foreign, other, first, numbers[index])
+    return state
+
+
+@kernel
+def _hit(foreign: Floats, other: npt.NDArray[np.int32], first: int, u: float) -> int:
+    """The document that a number in [0, 1) means in the alias table of a tail."""
+    at = u * (foreign.shape[1] - first)
+    bucket = int(at)
+    document = first + bucket
+    # Below 1 in the bucket's own part; arithmetic, for a branch would be mispredicted.
+    step = int(other[first, document]) - document
+    return document + step * int(at - bucket + foreign[first, document])
