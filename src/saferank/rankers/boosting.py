@@ -87,8 +87,12 @@ class Boosting:
             if not grew or self._finished():
                 raise package.callback.EarlyStopException(0, [])
 
+        def objective(scores: Floats, data: Any) -> tuple[Floats, Floats]:
+            return self._objective(scores, data)
+
+        # a function, as LightGBM deep-copies its parameters: a method would take the data with it
         made = package.train(
-            {**self._parameters(), "objective": self._objective},
+            {**self._parameters(), "objective": objective},
             package.Dataset(
                 self.train.data.features, params=self._parameters(), free_raw_data=False
             ),
