@@ -19,6 +19,7 @@ from saferank.safety.certificate import Certificate
 _CLICKS = (
     "Clicks follow the click model with the parameters given: position and trust bias, no other.",
     "Production drew the log's rankings from Plackett-Luce over the scores given.",
+    "The ranker was not learned from these sessions; if it was, the estimate flatters it.",
 )
 _METHODS = {
     "normal": "The log is large enough for normal theory; the verdict is for the log's queries.",
@@ -174,7 +175,6 @@ def genspec(
     )
     assumes = (
         *_CLICKS,
-        "The policies were not learned from these sessions.",
         f"Each query's choice errs with probability at most {1 - confidence:.2g}; over many "
         "queries some choices do.",
     )
