@@ -114,6 +114,14 @@ def test_without_results_nothing_can_be_told():
             assert finding.numbers.startswith("no results")
 
 
+def test_smaller_numbers_say_nothing_of_the_largest():
+    missing = [job for job in plan(FIGURES, STUDY, "abc") if job.log.sessions == 10**9]
+    found = verdicts(results(as_the_paper_says, drop=missing), 2)
+    for sentence, verdict in found.items():
+        if "at convergence" in sentence or "10^9" in sentence:
+            assert verdict == "cannot be told"
+
+
 def test_one_seed_gives_no_sign():
     found = results(as_the_paper_says, study=Study("x", STUDY.sessions, 1))
     sentence = "With limited click data DR degrades compared to IPS."

@@ -165,6 +165,8 @@ def test_groups_share_a_log_and_hold_every_job_once(workers):
     assert sorted(job.key for group in groups for job in group) == sorted(job.key for job in jobs)
     assert all(len({job.log for job in group}) == 1 for group in groups)
     assert len(groups) >= min(len(jobs), 2 * workers)
+    with_clicks = [group[0].log.sessions > 0 for group in groups]
+    assert with_clicks == sorted(with_clicks)
 
 
 def test_one_sweep_at_a_time(tmp_path):

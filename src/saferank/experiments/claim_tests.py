@@ -56,7 +56,7 @@ def _mean(results: Results, curve: Curve, sessions: int, measure: str = "expecte
 
 def _there(values: Floats, curve: Curve, sessions: int) -> Floats:
     if not values.size:
-        raise NothingThereError(f"{curve.label or curve.method} at N = {sessions:.0e}")
+        raise NothingThereError(f"{curve.label or curve.method} at {_n(sessions)}")
     return values
 
 
@@ -71,6 +71,14 @@ def _grid(results: Results, *curves: Curve, above: float = 0, below: float = np.
     if not found:
         raise NothingThereError("no N in the range of the claim")
     return found
+
+
+def _last(results: Results, *curves: Curve) -> int:
+    """The study's largest N; results at smaller ones alone say nothing of it."""
+    last = results.study.sessions[-1]
+    if last not in _grid(results, *curves):
+        raise NothingThereError(f"nothing at {_n(last)}")
+    return last
 
 
 def _largest_drop(results: Results, curve: Curve, **limits: float) -> tuple[float, int]:
@@ -149,7 +157,7 @@ def dr_faster(results: Results) -> Finding:
 def ips_fails(results: Results) -> Finding:
     """IPS against the skyline at the largest N."""
     ips = _curve(2, "ips")
-    last = _grid(results, ips)[-1]
+    last = _last(results, ips)
     gap = _there(results.against(ips, last, _skyline(), 0), ips, last)
     return _sign(gap, f"IPS minus skyline at {_n(last)}", positive=False)
 
@@ -198,7 +206,7 @@ def same_end(method: str) -> Callable[[Results], Finding]:
 
     def check(results: Results) -> Finding:
         curve, dr = _curve(2, method), _curve(2, "dr")
-        last = _grid(results, curve, dr)[-1]
+        last = _last(results, curve, dr)
         gap = results.against(curve, last, dr) / _mean(results, dr, last)
         text = f"{curve.label} against DR at {_n(last)}: {gap.mean():+.1%}"
         return _yes(bool(gap.mean() >= -CLOSE), text)
@@ -235,7 +243,7 @@ def become_dr(results: Results) -> Finding:
     told, level = [], True
     for delta in ("0.01/N", "100/N"):
         curve = _curve(3, "prpo", delta)
-        last = _grid(results, curve, dr)[-1]
+        last = _last(results, curve, dr)
         gap = float((results.against(curve, last, dr) / _mean(results, dr, last)).mean())
         level = level and abs(gap) <= 2 * CLOSE
         told.append(f"{delta}: {gap:+.1%}")
@@ -318,7 +326,7 @@ def _prpo_drops(results: Results) -> dict[str, float]:
 def _safe_dr_drops(results: Results) -> dict[str, float]:
     """Drops at the largest N."""
     curves = [curve for curve in CURVES[4] if curve.method == "safe-dr"]
-    last = _grid(results, *curves)[-1]
+    last = _last(results, *curves)
     return {str(c.delta): -float(_change(results, c, last).mean()) for c in curves}
 
 

@@ -83,7 +83,7 @@ def _panel(title: str, curves: Sequence[Curve], results: Results, measure: str) 
         x=x,
         y=alt.Y("low:Q", title="NDCG@5", scale=alt.Scale(zero=False)),
         y2="high:Q",
-        color=alt.Color(**_bare(style["color"]), legend=None),
+        color=alt.Color(**style["color"]),
     )
     lines = base.mark_line(strokeWidth=1.8).encode(
         x=x,
@@ -100,10 +100,6 @@ def _panel(title: str, curves: Sequence[Curve], results: Results, measure: str) 
     )
     strong = any(curve.strong for curve in curves)
     return alt.layer(band, *_reference_lines(results, measure, strong, title), lines, points)
-
-
-def _bare(encoding: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in encoding.items() if name != "legend"}
 
 
 def _scale(name: str, labels: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
@@ -176,7 +172,11 @@ def _ratios(results: Results) -> Any:
             x=alt.X("rank:Q", title="new rank", axis=alt.Axis(values=list(range(1, 11)))),
             color=colour,
         )
-        shape = alt.Shape("original:N", scale=alt.Scale(range=list(_SHAPES[:4])))
+        shape = alt.Shape(
+            "original:N",
+            scale=alt.Scale(range=list(_SHAPES[:4])),
+            legend=alt.Legend(title="original rank", orient="bottom"),
+        )
         y: dict[str, Any] = {"title": "weight ratio times r", "scale": alt.Scale(zero=False)}
         plain = base.mark_line(strokeDash=[3, 3], strokeWidth=1.2).encode(y=alt.Y("plain:Q", **y))
         clipped = base.mark_line(strokeWidth=2).encode(y=alt.Y("clipped:Q", **y))

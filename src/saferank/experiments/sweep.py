@@ -108,7 +108,8 @@ def grouped(jobs: Sequence[Job], workers: int) -> list[list[Job]]:
         groups.remove(largest)
         half = (len(largest) + 1) // 2
         groups += [largest[:half], largest[half:]]
-    return sorted(groups, key=len, reverse=True)
+    # first what every figure refers to, then the largest, so that no worker is left with one alone
+    return sorted(groups, key=lambda group: (group[0].log.sessions > 0, -len(group)))
 
 
 def _train_productions(jobs: Sequence[Job], data: str, store: Store, run: Runner) -> None:
