@@ -105,7 +105,7 @@ def _panel(title: str, curves: Sequence[Curve], results: Results, measure: str) 
 def _scale(name: str, labels: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
     import altair as alt
 
-    legend = alt.Legend(title=None, orient="bottom", columns=2)
+    legend = alt.Legend(title=None, orient="bottom", columns=2, symbolOpacity=1)
     return {
         "shorthand": f"{name}:N",
         "scale": scale(labels, values),
