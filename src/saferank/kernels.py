@@ -41,3 +41,8 @@ def inlined(function: F) -> F:
 
 
 prange = numba.prange
+
+
+def threads() -> int:
+    """How many threads parallel work may use."""
+    return int(numba.get_num_threads())

@@ -39,6 +39,7 @@ def ranking_counts(
     if sessions == 0 or depths == 0:
         return shown, state
     tails = new_tails(scores, depths)
+    filled, beyond = tails.filled, tails.beyond
     seen = np.full(size, -1, dtype=np.int64)
     waiting = np.zeros((depths, size), dtype=np.int64)
     at, end, prefix = np.zeros((3, depths), dtype=np.int64)
@@ -63,8 +64,9 @@ def ranking_counts(
             continue
         seen[document] = _IN_PREFIX
         first = _first_unseen(seen, 0)
-        fill(tails, first)
-        if number > split_cost * _reach(tails, first, number):
+        if not filled[first]:
+            fill(tails, first)
+        if number > split_cost * _reach(beyond, first, number):
             prefix[depth] = document
             depth += 1
             at[depth] = first
@@ -126,14 +128,13 @@ def _first_unseen(seen: Ints, first: int) -> int:
 
 
 @kernel
-def _reach(tails: Tails, first: int, sessions: int) -> int:
+def _reach(beyond: Floats, first: int, sessions: int) -> int:
     """How many documents a split of so many sessions gets to: beyond, less than one is expected."""
-    beyond = tails.beyond[first]
-    least = beyond[first] / sessions
-    low, high = first, beyond.size
+    least = beyond[first, first] / sessions
+    low, high = first, beyond.shape[1]
     while low < high:
         middle = (low + high) // 2
-        if beyond[middle] > least:
+        if beyond[first, middle] > least:
             low = middle + 1
         else:
             high = middle

@@ -7,6 +7,8 @@ id: the result depends neither on the number of threads nor on the order of the 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,12 +24,12 @@ from saferank.clicks.users import Patience, Users
 from saferank.data import RankingData
 from saferank.errors import require
 from saferank.flat import Floats, Ints
-from saferank.kernels import kernel, parallel_kernel, prange
+from saferank.kernels import kernel, threads
 from saferank.logs import Counts
 from saferank.progress import bar
 
 MOST_SESSIONS = 10**15
-_BLOCKS = 50
+_BLOCKS = 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +86,7 @@ def simulate(
         streams(seed, "clicks", query_ids),
     )
     with bar("Simulating sessions", sessions, show=progress) as advance:
-        for first, last in _blocks(numbers):
-            task.run(first, last, shown, clicked)
+        for first, last in _in_threads(task, shown, clicked):
             advance(int(numbers[first:last].sum()))
     return Counts(data.offsets, shown, clicked, numbers)
 
@@ -168,6 +169,23 @@ def _multinomial(total: int, share: Floats, state: np.uint64) -> Ints:
     return numbers
 
 
+def _in_threads(task: _Task, shown: Ints, clicked: Ints) -> Iterator[tuple[int, int]]:
+    """Run the blocks of a task; those that are done come as they end.
+
+    Python's threads, not a parallel kernel: inside one, the same code is compiled to run a third
+    slower, and every block would wait for its slowest thread.
+    """
+    blocks = _blocks(task.numbers)
+    with ThreadPoolExecutor(min(threads(), max(1, len(blocks)))) as pool:
+        running = {pool.submit(task.run, *block, shown, clicked): block for block in blocks}
+        try:
+            for done in as_completed(running):
+                done.result()
+                yield running[done]
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
 def _blocks(numbers: Ints) -> list[tuple[int, int]]:
     """Runs of queries with about equally many sessions, so that a bar can move between them."""
     done = np.cumsum(numbers)
@@ -189,22 +207,19 @@ class _Task:
 
     def run(self, first: int, last: int, shown: Ints, clicked: Ints) -> None:
         """Fill in the counts of the queries from `first` to before `last`."""
-        offsets, scores = self.policy.offsets, self.policy.scores
-        sorted_, numbers = self.policy.deterministic, self.numbers
-        queries = np.arange(first, last)
+        policy = (self.policy.scores, self.policy.offsets, self.numbers, self.policy.deterministic)
         if self.patience is None:
-            states = self.ranking_streams
-            _show(queries, scores, offsets, numbers, sorted_, SPLIT_COST, states, shown)
-            _click(queries, offsets, self.click, self.click_streams, shown, clicked)
+            _show(first, last, *policy, SPLIT_COST, self.ranking_streams, shown)
+            _click(first, last, self.policy.offsets, self.click, self.click_streams, shown, clicked)
         else:
             on = np.stack([self.patience.after_click, self.patience.after_skip])
-            policy = (scores, offsets, numbers, sorted_)
-            _walk(queries, *policy, self.click, on, self.click_streams, shown, clicked)
+            _walk(first, last, *policy, self.click, on, self.click_streams, shown, clicked)
 
 
-@parallel_kernel
+@kernel
 def _show(
-    queries: Ints,
+    begin: int,
+    stop: int,
     scores: Floats,
     offsets: Ints,
     numbers: Ints,
@@ -213,10 +228,9 @@ def _show(
     states: States,
     shown: Ints,
 ) -> None:
-    """Impressions of some queries, one query an iteration."""
+    """Impressions of some queries."""
     ranks = shown.shape[1]
-    for index in prange(queries.size):
-        query = queries[index]
+    for query in range(begin, stop):
         first = offsets[query]
         order = np.argsort(-scores[first : offsets[query + 1]], kind="mergesort")
         if deterministic:
@@ -229,13 +243,18 @@ def _show(
                 shown[first + order[position]] = counts[position]
 
 
-@parallel_kernel
+@kernel
 def _click(
-    queries: Ints, offsets: Ints, click: Floats, states: States, shown: Ints, clicked: Ints
+    begin: int,
+    stop: int,
+    offsets: Ints,
+    click: Floats,
+    states: States,
+    shown: Ints,
+    clicked: Ints,
 ) -> None:
     """Clicks of some queries: a binomial of each impression count."""
-    for index in prange(queries.size):
-        query = queries[index]
+    for query in range(begin, stop):
         state = states[query]
         for document in range(offsets[query], offsets[query + 1]):
             for rank in range(shown.shape[1]):
@@ -243,9 +262,10 @@ def _click(
                 clicked[document, rank], state = binomial(number, click[document, rank], state)
 
 
-@parallel_kernel
+@kernel
 def _walk(
-    queries: Ints,
+    begin: int,
+    stop: int,
     scores: Floats,
     offsets: Ints,
     numbers: Ints,
@@ -257,8 +277,7 @@ def _walk(
     clicked: Ints,
 ) -> None:
     """Impressions and clicks of some queries whose users' clicks depend on each other."""
-    for index in prange(queries.size):
-        query = queries[index]
+    for query in range(begin, stop):
         first, last = offsets[query], offsets[query + 1]
         order = np.argsort(-scores[first:last], kind="mergesort")
         impressions, clicks = cascade_counts(
