@@ -44,11 +44,13 @@ Engine = Annotated[
 ]
 Memory = Annotated[
     str | None,
-    typer.Option("--memory", metavar="SIZE", help="Memory limit, such as 4GB. [default: 60 %]"),
+    typer.Option(
+        "--memory", metavar="SIZE", help="Memory limit, such as 4GB; by default 60 % of all."
+    ),
 ]
 Spill = Annotated[
     Path | None,
-    typer.Option("--spill", help="Folder for what does not fit. [default: beside the output]"),
+    typer.Option("--spill", help="Folder for what does not fit; by default beside the output."),
 ]
 
 
