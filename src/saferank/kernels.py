@@ -6,38 +6,56 @@ their results do not depend on the number of threads.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Only fused multiply-add is allowed: it never reorders a sum.
-_MATH = {"contract"}
-
 
 def kernel(function: F) -> F:
     """Compile a function that runs on one thread."""
-    return cast(
-        F, numba.njit(cache=True, nogil=True, fastmath=_MATH, error_model="numpy")(function)
-    )
+    return _compiled(function)
 
 
 def parallel_kernel(function: F) -> F:
     """Compile a function whose `prange` loops run on all threads."""
-    compile_ = numba.njit(
-        cache=True, nogil=True, parallel=True, fastmath=_MATH, error_model="numpy"
-    )
-    return cast(F, compile_(function))
+    return _compiled(function, parallel=True)
 
 
 def inlined(function: F) -> F:
     """Compile a small function that is pasted into the kernels that call it."""
+    return _compiled(function, inline="always")
+
+
+def _compiled(function: F, **options: Any) -> F:
+    # of fast mathematics only fused multiply-add is allowed: it never reorders a sum
     compile_ = numba.njit(
-        cache=True, nogil=True, inline="always", fastmath=_MATH, error_model="numpy"
+        cache=True, nogil=True, fastmath={"contract"}, error_model="numpy", **options
     )
-    return cast(F, compile_(function))
+    compiled = compile_(function)
+    # Numba takes what it kept for fresh while the kernel's own file is as it was; but a kernel
+    # holds the code of kernels that it calls, wherever they stand
+    kept = getattr(compiled._cache, "_cache_file", None)
+    if kept is not None:
+        kept._source_stamp = (kept._source_stamp, _SOURCES)
+    return cast(F, compiled)
+
+
+def _sources(folder: Path) -> str:
+    """A hash of every module under a folder that has kernels."""
+    digest = hashlib.blake2b(digest_size=16)
+    for path in sorted(folder.rglob("*.py")):
+        text = path.read_bytes()
+        if b"saferank.kernels" in text or path == Path(__file__):
+            digest.update(text)
+    return digest.hexdigest()
+
+
+_SOURCES = _sources(Path(__file__).parent)
 
 
 prange = numba.prange
