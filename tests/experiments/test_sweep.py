@@ -6,8 +6,10 @@ import subprocess
 import sys
 import textwrap
 import time
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from saferank.errors import EngineError, InputError
@@ -134,6 +136,30 @@ def test_a_production_that_cannot_be_trained_fails_its_jobs(done, tmp_path):
     assert outcome.failed == 1
     told = json.loads(Store(tmp_path).failure(Job(log, "dr")).read_text())
     assert "`scorer` must be one of" in told["error"]
+
+
+def test_threads_are_as_before_after_a_sweep_in_this_process(done, tmp_path):
+    import numba
+    import torch
+
+    _, jobs, _ = done
+    before = numba.get_num_threads(), torch.get_num_threads()
+    sweep(jobs[:1], TINY.data, tmp_path, workers=1)
+    assert (numba.get_num_threads(), torch.get_num_threads()) == before
+
+
+def test_a_peaked_production_has_the_scores_times_the_peak(done):
+    folder, _, _ = done
+    collection = open_collection(TINY.data, folder / "data")
+    flat, peaked = (
+        Production("any", replace(TINY.conditions, peak=peak), 0).train(collection)
+        for peak in (1.0, 4.0)
+    )
+    np.testing.assert_allclose(
+        peaked.scores(collection.test), 4 * flat.scores(collection.test), rtol=1e-5
+    )
+    with pytest.raises(InputError, match="`peak` must be"):
+        Conditions(peak=0)
 
 
 def test_addresses_follow_content():

@@ -47,12 +47,13 @@ def _of_panels(figure: int, title: str) -> Callable[[Results], Any]:
     return drawn
 
 
-def _beside(parts: Sequence[Any], title: str) -> Any:
+def _beside(parts: Sequence[Any], title: str, *, one_axis: bool = True) -> Any:
     import altair as alt
 
+    apart: dict[str, Any] = dict.fromkeys(("color", "strokeDash", "shape"), "independent")
     return (
         alt.hconcat(*parts)
-        .resolve_scale(color="independent", strokeDash="independent", shape="independent")
+        .resolve_scale(**apart, y="shared" if one_axis else "independent")
         .properties(title=alt.TitleParams(title, anchor="start", fontSize=15))
         .configure_view(strokeOpacity=0.3)
         .configure_legend(labelLimit=260, symbolStrokeWidth=2, symbolSize=90)
@@ -67,7 +68,8 @@ def _panel(title: str, curves: Sequence[Curve], results: Results, measure: str) 
     labels = [curve.label for curve in curves]
     style = {
         "color": _scale("label", labels, COLOURS),
-        "strokeDash": _scale("label", labels, DASHES),
+        # shapes tell lines apart in grey; dashes round a symbol would only fray it
+        "strokeDash": _scale("label", labels, DASHES) | {"legend": None},
         "shape": _scale("label", labels, _SHAPES),
     }
     x = alt.X(
@@ -102,10 +104,12 @@ def _panel(title: str, curves: Sequence[Curve], results: Results, measure: str) 
     return alt.layer(band, *_reference_lines(results, measure, strong, title), lines, points)
 
 
-def _scale(name: str, labels: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
+def _scale(
+    name: str, labels: Sequence[str], values: Sequence[Any], title: str | None = None
+) -> dict[str, Any]:
     import altair as alt
 
-    legend = alt.Legend(title=None, orient="bottom", columns=2, symbolOpacity=1)
+    legend = alt.Legend(title=title, orient="bottom", columns=2, symbolOpacity=1)
     return {
         "shorthand": f"{name}:N",
         "scale": scale(labels, values),
@@ -145,7 +149,7 @@ def _reference_lines(results: Results, measure: str, strong: bool, title: str) -
         marks.append(
             base.mark_rule(color=colour, strokeDash=dash, strokeWidth=1.5).encode(y="mean:Q")
         )
-        text = base.mark_text(align="right", dx=-3, dy=-5, color="#333333", fontSize=10)
+        text = base.mark_text(align="left", dx=4, color="#333333", fontSize=10)
         marks.append(text.encode(y="mean:Q", x=alt.value(_WIDTH), text="name:N"))
     return marks
 
@@ -163,28 +167,19 @@ def _ratios(results: Results) -> Any:
     parts = []
     for sign in (1.0, -1.0):
         rows = clipped_ratios(sign)
-        colour = alt.Color(
-            "original:N",
-            scale=alt.Scale(range=list(COLOURS[:4])),
-            legend=alt.Legend(title="original rank", orient="bottom"),
-        )
+        labels = list(dict.fromkeys(row["original"] for row in rows))
         base = alt.Chart(alt.InlineData(values=rows), title=f"r = {sign:+.0f}").encode(
             x=alt.X("rank:Q", title="new rank", axis=alt.Axis(values=list(range(1, 11)))),
-            color=colour,
+            color=alt.Color(**_scale("original", labels, COLOURS, "original rank")),
         )
-        shape = alt.Shape(
-            "original:N",
-            scale=alt.Scale(range=list(_SHAPES[:4])),
-            legend=alt.Legend(title="original rank", orient="bottom"),
-        )
+        shape = alt.Shape(**_scale("original", labels, _SHAPES, "original rank"))
         y: dict[str, Any] = {"title": "weight ratio times r", "scale": alt.Scale(zero=False)}
         plain = base.mark_line(strokeDash=[3, 3], strokeWidth=1.2).encode(y=alt.Y("plain:Q", **y))
         clipped = base.mark_line(strokeWidth=2).encode(y=alt.Y("clipped:Q", **y))
         dots = base.mark_point(filled=True, size=40).encode(y=alt.Y("clipped:Q", **y), shape=shape)
         parts.append((plain + clipped + dots).properties(width=_WIDTH, height=_HEIGHT))
-    return _beside(
-        parts, "Figure 1. Clipped (solid) and plain (dashed) weight ratios, δ = 1/1.15, DCG weights"
-    )
+    title = "Figure 1. Clipped (solid) and plain (dashed) weight ratios, δ = 1/1.15, DCG weights"
+    return _beside(parts, title, one_axis=False)
 
 
 def clipped_ratios(
@@ -231,7 +226,8 @@ def _bounds(results: Results) -> Any:
                         }
                     )
     parts = [_bound_panel(users, rows) for users in ("trust", "adversarial")]
-    return _beside(parts, "Figure 6. Utility lost against production, and the certificate's bound")
+    title = "Figure 6. Utility lost against production, and the certificate's bound"
+    return _beside(parts, title, one_axis=False)
 
 
 def _bound_panel(users: str, rows: Sequence[dict[str, Any]]) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from saferank.files import write_json
 from saferank.gains import GAINS
 from saferank.logs import Counts
 from saferank.rankers import METHODS, Ranker, fit_relevance, learn
+from saferank.rankers.networks import NetworkScorer
 from saferank.seeds import derive, generator
 
 VERSION = 1
@@ -49,7 +50,7 @@ class Production:
         """Train on the labels of a share of the queries, and stop by a share of the validation."""
         few = _few(collection.train, self.conditions.fraction, self.seed, "train")
         held = _few(collection.validation, self.conditions.fraction, self.seed, "validation")
-        return learn(
+        ranker = learn(
             few,
             method="skyline",
             validation=(held, None),
@@ -58,6 +59,9 @@ class Production:
             settings=self.conditions.settings,
             k=self.conditions.ranks,
         )
+        if isinstance(ranker.scorer, NetworkScorer) and self.conditions.peak != 1:
+            return replace(ranker, scorer=ranker.scorer.scaled(self.conditions.peak))
+        return ranker
 
 
 def _few(data: RankingData, fraction: float, seed: int, part: str) -> RankingData:

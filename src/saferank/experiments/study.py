@@ -44,6 +44,9 @@ class Conditions:
 
     fraction: float = 0.03
     """Share of the training queries whose labels production was trained on (at least 5 queries)."""
+    peak: float = 1.0
+    """Production's scores are multiplied by this: below 1 flatter policies, above it peaked ones
+    (networks only)."""
     ranks: int = 5
     learner: str = "trust"
     """The click model that the learner believes in."""
@@ -55,6 +58,8 @@ class Conditions:
     def __post_init__(self) -> None:
         require(0 < self.fraction <= 1, "fraction", "in (0, 1]", self.fraction)
         require(self.ranks >= 1, "ranks", "at least 1", self.ranks)
+        sane = self.peak == 1 or (self.peak > 0 and self.scorer != "trees")
+        require(sane, "peak", "positive, and 1 for trees", self.peak)
         known = ", ".join(LEARNERS)
         require(self.learner in LEARNERS, "learner", f"one of {known}", self.learner)
         require(0 < self.validation <= 1, "validation", "in (0, 1]", self.validation)

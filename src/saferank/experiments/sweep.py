@@ -122,16 +122,15 @@ def _train_productions(jobs: Sequence[Job], data: str, store: Store, run: Runner
 
 
 def _production_task(production: Production, data: str, folder: Path) -> Done:
-    one_thread()
     # one that cannot be trained is met again by its jobs, which record why
-    with suppress(*FAILURES):
+    with one_thread(), suppress(*FAILURES):
         production_ranker(production, _collection(data, folder), Store(folder))
     return Done(1)
 
 
 def _jobs_task(jobs: tuple[Job, ...], data: str, folder: Path) -> Done:
-    one_thread()
-    return Done(len(jobs), run_jobs(jobs, _collection(data, folder), Store(folder)))
+    with one_thread():
+        return Done(len(jobs), run_jobs(jobs, _collection(data, folder), Store(folder)))
 
 
 @lru_cache(maxsize=2)
@@ -139,13 +138,20 @@ def _collection(data: str, folder: Path) -> Collection:
     return open_collection(data, folder / "data")
 
 
-def one_thread() -> None:
-    """This process works on one core: the others have processes of their own."""
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Work on one core: the others have processes of their own."""
     import numba
     import torch
 
+    before = numba.get_num_threads(), torch.get_num_threads()
     numba.set_num_threads(1)
     torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before[0])
+        torch.set_num_threads(before[1])
 
 
 def in_processes(tasks: Sequence[Task], *, workers: int) -> Iterator[Done]:

@@ -70,13 +70,17 @@ class NetworkScorer:
         return type(self)(copy.deepcopy(self.module), self.width, self.hidden)
 
     def silenced(self) -> Self:
-        """A scorer that says 0 for every document and can still learn: its last layer is 0."""
+        """A scorer that says 0 for every document and can still learn."""
         require(self.hidden is not None, "start", "production or scratch for own modules", "add")
-        quiet = self.copy()
+        return self.scaled(0.0)
+
+    def scaled(self, factor: float) -> Self:
+        """A scorer whose scores are these times a factor: its last layer is."""
+        other = self.copy()
         with torch.no_grad():
-            for parameter in list(quiet.module.parameters())[-2:]:
-                parameter.zero_()
-        return quiet
+            for parameter in list(other.module.parameters())[-2:]:
+                parameter.mul_(factor)
+        return other
 
     def save(self, folder: Path) -> dict[str, Any]:
         """Write the parameters; returns what `load` needs beside them."""
