@@ -1,13 +1,12 @@
-"""The tables of docs/trees.md: `python docs/figures/trees.py OUTPUT [COLLECTION ...]`.
+"""The tables of docs/trees.md: `python docs/figures/trees.py FOLDER DATA ...`.
 
-A collection is a folder (such as MQ2008/Fold1) or `synthetic`. Every (collection, seed) is one
-piece of work; results are JSON lines, so that a run that was stopped goes on where it was. Then
-`python docs/figures/trees.py OUTPUT --tables` prints the tables.
+DATA is a folder or `synthetic:PRESET[:QUERIES]`. From clicks: jobs of the study
+(`saferank.experiments`), so that a run that was stopped goes on where it was. From labels: trees
+by three curvatures against LightGBM's own `lambdarank`.
 """
 
 import json
 import sys
-from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,54 +14,84 @@ import lightgbm
 import numpy as np
 
 import saferank as sr
-from saferank.clicks import adversarial, relevance, simulate, trust_bias
+from saferank.experiments import PRESETS, Conditions, Curve, open_collection, read_results, sweep
+from saferank.experiments.study import fingerprint
 from saferank.metrics import mean, ndcg
-from saferank.plackett_luce import expected_ndcg, exposure
-from saferank.rankers import Settings, fit_relevance
+from saferank.plackett_luce import expected_ndcg
 
-SETTINGS = Settings(rounds=60, leaves=15, steps=300, patience=4, hidden=(32, 32))
-SKYLINE = replace(SETTINGS, rounds=150, patience=30)
-SEEDS = range(5)
-SIZES = (10**3, 10**5, 10**7)
-METHODS = ("dr", "safe-dr", "prpo")
-DELTAS = (0.25, 0.5, 0.65, 0.9, 1.0)
-USERS = trust_bias()
-
-
-def world_of(name, seed):
-    """The collection, with 80 % of its training queries: another 80 % for each seed."""
-    if name == "synthetic":
-        return sr.data.synthetic("mslr", queries=60, seed=seed)
-    world = sr.data.load(name)
-    part, _ = world.train.split(0.8, 0.2, seed=seed)
-    return replace(world, train=part)
+SETTINGS = replace(PRESETS["quick"].conditions.settings, rounds=150, leaves=15)
+STUDY = PRESETS["quick"].changed(seeds=5, sessions=(10**2, 10**4, 10**6, 10**8))
+ATTACKED = 10**6
+DELTAS = ("0.25", "0.5", "0.65", "0.9", "1")
+LEARNED = [Curve("", "dr", "dr"), Curve("", "safe-dr", "safe-dr", "0.95"),
+           Curve("", "prpo", "prpo", "100/N")]  # fmt: skip
+HOSTILE = [Curve("", "dr", "dr", users="adversarial")] + [
+    Curve("", f"{method}, δ = {delta}", method, delta, users="adversarial")
+    for method in ("prpo", "prpo-floor")
+    for delta in DELTAS
+]
 
 
-def with_production(world, seed):
-    """Every part with the scores of a linear ranker of 5 % of the labels."""
-    queries = np.random.default_rng(seed).permutation(world.train.queries)
-    few = world.train.subset(queries[: max(4, world.train.queries // 20)])
-    ranker = sr.learn(few, method="skyline", scorer="linear", seed=seed, settings=SETTINGS)
-    parts = {name: replace(p, production=ranker.scores(p)) for name, p in world.parts().items()}
-    return replace(world, **parts)
+def from_clicks(data, folder):
+    """Trees and networks on the same logs, which a linear production ranker has shown."""
+    address = fingerprint(open_collection(data, folder / "data"))
+    found = {}
+    for scorer in ("trees", "mlp"):
+        conditions = Conditions(scorer=scorer, shown_by="linear", settings=SETTINGS)
+        study = STUDY.changed(data=data, conditions=conditions)
+        attacked = study.changed(sessions=(ATTACKED,))
+        references = [Curve("", name, name) for name in ("production", "skyline")]
+        jobs = [job for curve in references + LEARNED for job in curve.jobs(study, address)]
+        jobs += [job for curve in HOSTILE for job in curve.jobs(attacked, address)]
+        print(data, scorer, sweep(jobs, data, folder), flush=True)
+        found[scorer] = read_results(study, address, jobs, folder)
+    print_learned(found)
+    print_attacked(found)
 
 
-def measured(world, scores):
-    test = world.test
-    truth = relevance(test.labels, world.highest_grade)
-    weights = USERS.exposure_weights
+def print_learned(found):
+    sizes, seeds = STUDY.sessions, STUDY.seeds
+    print(f"\nNDCG@5, sorted / expected, mean of {seeds} seeds\n")
+    print("| ranker |" + "".join(f" N = {n:.0e} |" for n in sizes))
+    print("| --- |" + " --- |" * len(sizes))
+    worst = {}
+    for scorer, results in found.items():
+        for curve in [Curve("", name, name) for name in ("production", "skyline")] + LEARNED:
+            fixed = curve.label in ("production", "skyline")
+            cells = []
+            for n in sizes:
+                sorted_, expected = (
+                    results.values(curve, 0 if fixed else n, measure).mean()
+                    for measure in ("sorted", "expected")
+                )
+                cells.append(f"{sorted_:.3f} / {expected:.3f}")
+            print(f"| {curve.label}, {scorer} | " + " | ".join(cells) + " |")
+            if not fixed:
+                base = results.values(Curve("", "", "production"), 0)
+                changes = [results.values(curve, n) / base - 1 for n in sizes]
+                low = min(float(change.mean()) for change in changes)
+                worst[f"{curve.label}, {scorer}"] = low, float(np.min(changes))
+    print("\nexpected NDCG@5 against production: worst mean over seeds, worst run\n")
+    for name, (low, run) in worst.items():
+        print(f"- {name}: {low:+.1%}, {run:+.1%}")
 
-    def utility(of):
-        return float(exposure(of, weights, test.offsets) @ truth)
 
-    return {
-        "expected": mean(expected_ndcg(scores, test.labels, test.offsets, 5)),
-        "sorted": mean(ndcg(scores, test.labels, test.offsets, 5)),
-        "kept": utility(scores) / utility(test.production),
-    }
+def print_attacked(found):
+    print(f"\nadversarial users, N = {ATTACKED:.0e}: share of production's utility, mean (worst)\n")
+    print("| ranker | trees | mlp |")
+    print("| --- | --- | --- |")
+    for curve in HOSTILE:
+        cells = []
+        for results in found.values():
+            utility, before = (
+                results.values(curve, ATTACKED, name) for name in ("utility", "production_utility")
+            )
+            kept = utility / before
+            cells.append(f"{kept.mean():.3f} ({kept.min():.4f})")
+        print(f"| {curve.label} | " + " | ".join(cells) + " |")
 
 
-def lambdarank(world, leaves, rounds):
+def lambdarank(world, settings):
     """LightGBM's own objective on the same labels; as many trees as are best on validation."""
 
     def dataset(part, reference=None):
@@ -75,114 +104,85 @@ def lambdarank(world, leaves, rounds):
         "label_gain": list(range(int(world.highest_grade) + 1)),
         "metric": "ndcg",
         "eval_at": [5],
-        "num_leaves": leaves,
-        "learning_rate": SKYLINE.shrinkage,
+        "num_leaves": settings.leaves,
+        "learning_rate": settings.shrinkage,
         "verbosity": -1,
     }
     train = dataset(world.train)
     model = lightgbm.train(
-        options, train, num_boost_round=rounds, valid_sets=[dataset(world.validation, train)],
-        callbacks=[lightgbm.early_stopping(rounds, verbose=False)],
+        options, train, num_boost_round=settings.rounds,
+        valid_sets=[dataset(world.validation, train)],
+        callbacks=[lightgbm.early_stopping(settings.rounds, verbose=False)],
     )  # fmt: skip
-    return model.predict(world.test.features, raw_score=True)
+    return [model.predict(part.features, raw_score=True) for part in (world.validation, world.test)]
 
 
-def skylines(world, seed):
+def skylines(world):
+    """Rankers of labels by name, as their scores of validation and test."""
+    settings = replace(SETTINGS, rounds=300, patience=60)
     held = (world.validation, None)
-    yield {"method": "production"}, world.test.production
-    yield {"method": "lambdarank"}, lambdarank(world, SKYLINE.leaves, SKYLINE.rounds)
-    for rule in ("gradient", "exposure", "constant"):
-        settings = replace(SKYLINE, curvature=rule)
+    yield "lambdarank of LightGBM", lambdarank(world, settings)
+    for name, options in (
+        ("trees, gradient", {"curvature": "gradient"}),
+        ("trees, exposure", {"curvature": "exposure"}),
+        ("trees, constant", {"curvature": "constant"}),
+        ("trees, lambda", {"method": "lambda"}),
+        ("mlp", {"scorer": "mlp"}),
+    ):
+        curvature = options.get("curvature", settings.curvature)
         ranker = sr.learn(
-            world.train, method="skyline", scorer="trees", validation=held, settings=settings
+            world.train, method=options.get("method", "skyline"), gain="labels",
+            scorer=options.get("scorer", "trees"), validation=held,
+            settings=replace(settings, curvature=curvature),
+        )  # fmt: skip
+        yield name, [ranker.scores(part) for part in (world.validation, world.test)]
+
+
+def from_labels(data, folder):
+    """Every skyline on five draws of 80 % of the training queries."""
+    kept = folder / "skylines.jsonl"
+    rows = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
+    whole = open_collection(data, folder / "data")
+    for seed in range(STUDY.seeds):
+        if any(row["seed"] == seed for row in rows):
+            continue
+        world = replace(whole, train=whole.train.split(0.8, 0.2, seed=seed)[0])
+        new = []
+        for name, scores in skylines(world):
+            row = {"seed": seed, "name": name}
+            for part, of, found in zip(
+                ("validation", "test"), (world.validation, world.test), scores, strict=True
+            ):
+                row[f"{part} sorted"] = mean(ndcg(found, of.labels, of.offsets, 5))
+                row[f"{part} expected"] = mean(expected_ndcg(found, of.labels, of.offsets, 5))
+            new.append(row)
+        with kept.open("a") as file:
+            file.writelines(json.dumps(row) + "\n" for row in new)
+        rows += new
+    print(f"\n{data}, from labels, mean of {STUDY.seeds} draws: NDCG@5, sorted / expected\n")
+    print("| ranker | validation | test | sorted, test, against lambdarank: mean, standard error |")
+    print("| --- | --- | --- | --- |")
+    columns = {}
+    for row in sorted(rows, key=lambda row: row["seed"]):
+        for measure, value in row.items():
+            if measure not in ("seed", "name"):
+                columns.setdefault((row["name"], measure), []).append(value)
+    for name in dict.fromkeys(name for name, _ in columns):
+        cells = [
+            f"{np.mean(columns[name, f'{part} sorted']):.3f} / "
+            f"{np.mean(columns[name, f'{part} expected']):.3f}"
+            for part in ("validation", "test")
+        ]
+        ahead = np.subtract(
+            columns[name, "test sorted"], columns["lambdarank of LightGBM", "test sorted"]
         )
-        yield {"method": "skyline", "scorer": "trees", "curvature": rule}, ranker.scores(world.test)
-    pairs = sr.learn(
-        world.train, method="lambda", gain="labels", scorer="trees", validation=held,
-        settings=SKYLINE,
-    )  # fmt: skip
-    yield {"method": "lambda (labels)", "scorer": "trees"}, pairs.scores(world.test)
-    net = sr.learn(world.train, method="skyline", validation=held, settings=SETTINGS, seed=seed)
-    yield {"method": "skyline", "scorer": "mlp"}, net.scores(world.test)
-
-
-def learned(world, seed):
-    for size in SIZES:
-        counts = simulate(world.train, world.train.production, USERS, sessions=size, seed=seed)
-        for scorer in ("trees", "mlp"):
-            shared = {"scorer": scorer, "settings": SETTINGS, "seed": seed}
-            shared["production"] = world.train.production
-            predictor = fit_relevance(world.train, counts, USERS, **shared)
-            for method in METHODS:
-                start = {} if method == "dr" else {"start": "add"}
-                ranker = sr.learn(
-                    world.train, counts, USERS, method=method, predictor=predictor, **shared,
-                    **start,
-                )  # fmt: skip
-                facts = {"method": method, "scorer": scorer, "sessions": size}
-                yield facts, ranker.scores(world.test)
-
-
-def attacked(world, seed):
-    """Users who click what is irrelevant: what is kept of production's utility."""
-    counts = simulate(
-        world.train, world.train.production, adversarial(USERS), sessions=10**6, seed=seed
-    )
-    shared = {"scorer": "trees", "settings": SETTINGS, "seed": seed}
-    shared["production"] = world.train.production
-    predictor = fit_relevance(world.train, counts, USERS, **shared)
-    for method, deltas in (("dr", [None]), ("prpo", DELTAS), ("prpo-floor", DELTAS)):
-        for delta in deltas:
-            more = {} if delta is None else {"delta": delta, "start": "add"}
-            ranker = sr.learn(
-                world.train, counts, USERS, method=method, predictor=predictor, **shared, **more
-            )
-            facts = {"method": method, "scorer": "trees", "delta": delta, "users": "adversarial"}
-            yield facts, ranker.scores(world.test)
-
-
-def work(output, names):
-    done = set()
-    if output.exists():
-        done = {(r["collection"], r["seed"], r["part"]) for r in records(output)}
-    parts = {"skylines": skylines, "learned": learned, "attacked": attacked}
-    for seed in SEEDS:
-        for name in names:
-            label = "synthetic mslr" if name == "synthetic" else Path(name).parent.name
-            for part, rows in parts.items():
-                if (label, seed, part) in done:
-                    continue
-                world = with_production(world_of(name, seed), seed)
-                found = [
-                    {"collection": label, "seed": seed, "part": part, **facts}
-                    | measured(world, scores)
-                    for facts, scores in rows(world, seed)
-                ]
-                with output.open("a") as file:
-                    file.write("".join(json.dumps(row) + "\n" for row in found))
-
-
-def records(output):
-    return [json.loads(line) for line in output.read_text().splitlines()]
-
-
-def tables(output):
-    groups = defaultdict(list)
-    for row in records(output):
-        about = ("collection", "part", "method", "scorer", "curvature", "sessions", "delta")
-        groups[tuple(str(row.get(key, "")) for key in about)].append(row)
-    print("| collection | part | method | scorer | curvature | N | delta | seeds | sorted |"
-          " expected | utility kept | least kept |")  # fmt: skip
-    print("|" + " --- |" * 12)
-    for key, rows in groups.items():
-        columns = {name: [row[name] for row in rows] for name in ("sorted", "expected", "kept")}
-        cells = [f"{np.mean(values):.3f}" for values in columns.values()]
-        print("|", " | ".join([*key, str(len(rows)), *cells, f"{min(columns['kept']):.3f}"]), "|")
+        error = ahead.std(ddof=1) / np.sqrt(ahead.size)
+        print(f"| {name} | " + " | ".join(cells) + f" | {ahead.mean():+.3f}, {error:.3f} |")
 
 
 if __name__ == "__main__":
-    path = Path(sys.argv[1])
-    if sys.argv[2:] == ["--tables"]:
-        tables(path)
-    else:
-        work(path, sys.argv[2:] or ["synthetic"])
+    for name in sys.argv[2:] or ["synthetic:mslr:600"]:
+        label = Path(name).parent.name if Path(name).is_dir() else name.replace(":", "-")
+        target = Path(sys.argv[1]) / label / "results"
+        from_labels(name, target)
+        from_clicks(name, target)

@@ -162,6 +162,18 @@ def test_a_peaked_production_has_the_scores_times_the_peak(done):
         Conditions(peak=0)
 
 
+def test_production_may_have_another_scorer(tmp_path):
+    conditions = replace(TINY.conditions, scorer="linear", shown_by="mlp")
+    study = TINY.changed(seeds=1, conditions=conditions)
+    address = fingerprint(open_collection(study.data, tmp_path / "data"))
+    jobs = [Curve("", "", m).job(study, address, 100, 0) for m in ("dr", "prpo", "safe-dr")]
+    assert sweep(jobs, study.data, tmp_path, workers=1).failed == 0
+    kinds = [json.loads(p.read_text())["scorer"]["kind"] for p in tmp_path.rglob("ranker.json")]
+    assert kinds == ["mlp"]
+    kept = json.loads(Store(tmp_path).result(jobs[1]).read_text())["measures"]
+    assert kept["distance"] == 0  # delta is 1: production's scores with nothing added
+
+
 def test_addresses_follow_content():
     production = Production("abc", Conditions(), 0)
     job = Job(Log(production, "trust", 100), "prpo", "100/N")

@@ -248,6 +248,29 @@ def test_a_tampered_model_is_refused(production, tmp_path, old, new, sentence):
         Ranker.load(tmp_path / "run")
 
 
+def test_production_may_be_a_model_that_lightgbm_trained(tmp_path):
+    train, test = WORLD.train, WORLD.test
+    theirs = lightgbm.train(
+        {"objective": "lambdarank", "num_leaves": 7, "verbosity": -1},
+        lightgbm.Dataset(train.features, label=train.labels.astype(int), group=train.sizes),
+        num_boost_round=5,
+    )
+    theirs.save_model(tmp_path / "model.txt")
+    production = Ranker.load(tmp_path / "model.txt")
+    shown = production.scores(test)
+    assert np.array_equal(shown, theirs.predict(test.features, raw_score=True))
+    clicks = simulate(train, production.scores(train), USERS, sessions=20_000, seed=3)
+    kept, changed = (
+        learn(train, clicks, USERS, production=production, scorer="trees", settings=QUICK,
+              method="prpo", delta=delta)
+        for delta in (1.0, 0.01)
+    )  # fmt: skip
+    assert np.array_equal(kept.scores(test), shown)
+    assert quality(changed) > quality(production)
+    first = changed.scorer.booster.predict(test.features, raw_score=True, num_iteration=5)
+    assert np.array_equal(first, shown)
+
+
 def test_a_model_that_is_too_large_or_no_text_is_refused(production, tmp_path, monkeypatch):
     path = tmp_path / "model.txt"
     path.write_bytes(b"\xff\xfe\x00")

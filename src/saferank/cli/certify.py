@@ -18,7 +18,8 @@ CountsFile = Annotated[
     Path | None, typer.Option(help="Counts: traffic of queries, and estimates from clicks.")
 ]
 Production = Annotated[
-    Path | None, typer.Option(help="Production's saved ranker; else the items' production_score.")
+    Path | None,
+    typer.Option(help="Production's saved ranker or LightGBM file; else production_score."),
 ]
 Keep = Annotated[
     float | None, typer.Option(help="Share of production's utility to keep. [the ranker's; 0.9]")

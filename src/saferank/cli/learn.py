@@ -43,7 +43,7 @@ def learn(
     ] = None,
     production: Annotated[
         Path | None,
-        typer.Option(help="Production's saved ranker; else the items' production_score."),
+        typer.Option(help="Production's saved ranker or LightGBM file; else production_score."),
     ] = None,
     validation_items: Annotated[Path | None, typer.Option(help="Items to stop by.")] = None,
     validation_counts: Annotated[Path | None, typer.Option(help="Their counts.")] = None,

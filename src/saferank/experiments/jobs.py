@@ -55,7 +55,7 @@ class Production:
             method="skyline",
             validation=(held, None),
             seed=derive(self.seed, "production"),
-            scorer=self.conditions.scorer,
+            scorer=self.conditions.production_scorer,
             settings=self.conditions.settings,
             k=self.conditions.ranks,
         )
@@ -83,8 +83,17 @@ class World:
     """What all jobs of one log share, made once: production, the clicks, the regression on them."""
 
     log: Log
-    collection: Collection
+    bare: Collection
     production: Ranker
+
+    @cached_property
+    def collection(self) -> Collection:
+        """The collection with production's scores, which rankers may add to."""
+        parts: dict[str, Any] = {
+            name: replace(part, production=self.production.scores(part))
+            for name, part in self.bare.parts().items()
+        }
+        return replace(self.bare, **parts)
 
     @property
     def conditions(self) -> Conditions:
@@ -99,9 +108,10 @@ class World:
 
     def _simulated(self, part: str, sessions: int) -> Counts:
         data = self.collection.parts()[part]
+        assert data.production is not None
         return simulate(
             data,
-            self.production.scores(data),
+            data.production,
             STUDY_USERS[self.log.users](self.conditions.ranks),
             sessions=sessions,
             seed=derive(self.log.production.seed, "clicks", part, sessions),
@@ -156,8 +166,11 @@ class Job:
             return learn(data.train, method=self.method, validation=held, k=ranks, **options)
         if self.delta is not None:
             options["delta"] = self.delta
-        if GAINS[METHODS[self.method].gain].needs_predictions:
+        method = METHODS[self.method]
+        if GAINS[method.gain].needs_predictions:
             options["predictor"] = world.predictor
+        if method.start == "production" and world.conditions.shown_by is not None:
+            options["start"] = "add"
         return learn(
             data.train,
             world.clicks[0],

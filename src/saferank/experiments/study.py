@@ -51,6 +51,9 @@ class Conditions:
     learner: str = "trust"
     """The click model that the learner believes in."""
     scorer: str = "mlp"
+    shown_by: str | None = None
+    """The scorer of production, if not the learner's; safe methods then learn a correction that
+    is added to production's scores."""
     validation: float = 0.15
     """Sessions on validation queries, as a share of N (at least one session)."""
     settings: Settings = field(default_factory=Settings)
@@ -58,11 +61,16 @@ class Conditions:
     def __post_init__(self) -> None:
         require(0 < self.fraction <= 1, "fraction", "in (0, 1]", self.fraction)
         require(self.ranks >= 1, "ranks", "at least 1", self.ranks)
-        sane = self.peak == 1 or (self.peak > 0 and self.scorer != "trees")
+        sane = self.peak == 1 or (self.peak > 0 and self.production_scorer != "trees")
         require(sane, "peak", "positive, and 1 for trees", self.peak)
         known = ", ".join(LEARNERS)
         require(self.learner in LEARNERS, "learner", f"one of {known}", self.learner)
         require(0 < self.validation <= 1, "validation", "in (0, 1]", self.validation)
+
+    @property
+    def production_scorer(self) -> str:
+        """The scorer of production."""
+        return self.shown_by or self.scorer
 
     def click_model(self) -> ClickModel:
         """What the learner believes of users."""

@@ -17,6 +17,7 @@ from saferank.flat import Floats, Ints, top
 from saferank.plackett_luce import sample
 from saferank.rankers.networks import ModuleFactory
 from saferank.rankers.scorers import SCORERS, Networks, Scorer
+from saferank.rankers.tree_scorer import TreeScorer
 
 FORMAT = 1
 
@@ -102,7 +103,12 @@ class Ranker:
 
     @classmethod
     def load(cls, folder: str | Path, *, module: ModuleFactory | None = None) -> Self:
-        """Read a saved ranker; `module` makes the user's own network where it has one."""
+        """Read a saved ranker, or a file of LightGBM's model text as a ranker of its trees.
+
+        `module` makes the user's own network where the ranker has one.
+        """
+        if Path(folder).is_file():
+            return cls._of_trees(Path(folder))
         path = Path(folder) / "ranker.json"
         require(path.is_file(), "folder", "a saved ranker (with ranker.json)", str(folder))
         record = read_json(path)
@@ -117,6 +123,12 @@ class Ranker:
             )
         except (KeyError, TypeError) as error:
             raise InputError(f"`{path}` must be a ranker's record; {error!r} is off.") from error
+
+    @classmethod
+    def _of_trees(cls, path: Path) -> Self:
+        trees = TreeScorer.read(path)
+        card = Card("lightgbm", {"scorer": "trees"}, 0, 0, [], None, "unknown", versions=versions())
+        return cls(trees, Scaling("none", trees.width), card)
 
 
 def _load_scorer(folder: Path, record: dict[str, Any], module: ModuleFactory | None) -> Scorer:
