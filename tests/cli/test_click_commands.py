@@ -13,7 +13,7 @@ import pytest
 from saferank.cli.app import main
 from saferank.clicks import ClickModel, canonical, trust_bias
 from saferank.data import read_items
-from saferank.logs import load_counts
+from saferank.logs import CountTable, align
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_from_simulated_clicks_to_a_click_model(saferank, tmp_path: Path) -> Non
     code, out, _ = saferank("simulate", "-o", counts, "--sessions", "2e6", "--items", items)
     assert code == 0
     assert "2,000,000 sessions of 400 queries" in out
-    assert load_counts(counts, read_items(items)).total == 2_000_000
+    assert align(CountTable.open(counts), read_items(items))[0].total == 2_000_000
     bias, chart = tmp_path / "bias.json", tmp_path / "bias.svg"
     code, out, _ = saferank("bias", counts, "-o", bias, "--chart", chart, "--bootstrap", 5)
     assert code == 0

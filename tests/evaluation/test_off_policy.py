@@ -8,7 +8,7 @@ from saferank.errors import InputError
 from saferank.evaluation import CONTROLS, ESTIMATORS, INTERVALS, evaluate, interval, truth
 from saferank.evaluation.intervals import QueryScores, query_lower
 from saferank.gains import GAINS, Evidence, exact
-from saferank.logs import Counts, count, load_counts
+from saferank.logs import Counts, CountTable, align, count
 from saferank.plackett_luce import exposure
 
 MODEL = ClickModel([0.6, 0.4], [0.3, 0.1])
@@ -69,7 +69,7 @@ def test_the_variance_of_ranks_and_sessions_by_plain_loops(control, tmp_path):
     data, old, new, users, _ = small(0, queries=6)
     simulate_rows(data, old, users, 400, 3, tmp_path / "log.parquet")
     count(tmp_path / "log.parquet", output=tmp_path / "counts.parquet")
-    counts = load_counts(tmp_path / "counts.parquet", data, ranks=3)
+    counts, _ = align(CountTable.open(tmp_path / "counts.parquet"), data, ranks=3)
     common = {"production": old, "control": control}
     exact_ = evaluate(new, data, counts, users, log=tmp_path / "log.parquet", **common)
     apart = evaluate(new, data, counts, users, **common)

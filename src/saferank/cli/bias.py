@@ -51,7 +51,10 @@ def bias(
     fits = {"trust": clicks.fit_trust_bias, "position": clicks.fit_position_bias}
     require(kind in fits, "kind", f"one of {', '.join(fits)}", kind)
     data = None if items is None else read_items(items)
-    table = logs.read_counts(counts) if data is None else logs.load_counts(counts, data)
+    if data is None:
+        table = logs.read_counts(counts)
+    else:
+        table, _ = logs.align(logs.CountTable.open(counts), data)
     fit = fits[kind](
         table,
         method=method,  # type: ignore[arg-type]

@@ -1,10 +1,10 @@
 """Click logs: their schema and checks, counting on any engine, and the counts."""
 
-from saferank.logs.alignment import Alignment, align
+from saferank.logs.alignment import Alignment, align, read_counts
 from saferank.logs.count_table import BrokenRule, CountReport, CountTable
 from saferank.logs.counting import EngineChoice, count
 from saferank.logs.counts import Counts
-from saferank.logs.counts_file import load_counts, read_counts, save_counts
+from saferank.logs.counts_file import save_counts
 from saferank.logs.health import LogHealth, check_log
 from saferank.logs.health_chart import click_rate_chart
 from saferank.logs.judgements import Finding
@@ -28,7 +28,6 @@ __all__ = [
     "check_production",
     "click_rate_chart",
     "count",
-    "load_counts",
     "merge",
     "overlap",
     "read_counts",

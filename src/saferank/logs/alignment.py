@@ -18,10 +18,10 @@ from saferank.errors import InputError, require
 from saferank.flat import Ints
 from saferank.logs.count_table import CountTable
 from saferank.logs.counting import EngineChoice
-from saferank.logs.counts import Counts
-from saferank.logs.counts_file import MOST_CELLS
+from saferank.logs.counts import MOST_CELLS, Counts
 from saferank.logs.engines import DuckDB, opened
-from saferank.logs.tally import total
+from saferank.logs.schema import BEYOND, read_log
+from saferank.logs.tally import added_sessions, check_sessions, total
 
 
 @dataclass(frozen=True)
@@ -82,14 +82,12 @@ def align(
     """Counts on the items' documents, and what did not match.
 
     Documents of the counts that the items do not have are refused, or left out with `skip_bad`;
-    sessions in which they were shown remain sessions of their query. `ranks` is K; by default the
-    largest rank. Ids are compared as text where one side has strings and the other numbers.
+    sessions in which they were shown remain sessions of their query. `ranks` is K; by default as
+    many as the counts say or the largest rank. Rows of the same document and rank add up. Ids are
+    compared as text where one side has strings and the other numbers.
     """
     with _tables(counts, items, engine or EngineChoice()) as tables:
-        top = tables.ranks() if ranks is None else ranks
-        require(top >= 1, "ranks", "at least 1", top)
-        cells = items.documents * top
-        require(cells <= MOST_CELLS, "documents x ranks", f"at most {MOST_CELLS}", cells)
+        top = tables.top(ranks)
         unknown = tables.unknown(top)
         if unknown["unknown_documents"] and not skip_bad:
             raise InputError(
@@ -97,14 +95,24 @@ def align(
                 f"{unknown['unknown_documents']:,}, for example {unknown['example']}; --skip-bad "
                 f"(skip_bad=True in Python) leaves them out."
             )
-        aligned = tables.arrays(items, top)
+        aligned = tables.arrays(top)
         return aligned, _alignment(aligned, unknown, tables.beyond(top))
+
+
+def read_counts(path: str | Path, *, ranks: int | None = None) -> Counts:
+    """Counts of a file on their own: the documents are those that it has, ordered by their ids."""
+    table = CountTable.open(path)
+    with _tables(table, None, EngineChoice()) as tables:
+        return tables.arrays(tables.top(ranks))
 
 
 @dataclass(frozen=True, eq=False)
 class _Tables:
     """The counts and the ids of the items in one DuckDB."""
 
+    items: RankingData
+    said: int
+    """K as the counts say it."""
     counts: Any
     queries: Any
     documents: Any
@@ -121,8 +129,14 @@ class _Tables:
             ],
         )
 
-    def ranks(self) -> int:
-        return int(self.counts["rank"].max().to_pyarrow().as_py() or 1)
+    def top(self, ranks: int | None) -> int:
+        """K: the one that is asked for, or as many as the counts say or have."""
+        if ranks is None:
+            ranks = max(self.said, self.counts["rank"].max().to_pyarrow().as_py() or 1)
+        require(ranks >= 1, "ranks", "at least 1", ranks)
+        cells = self.items.documents * ranks
+        require(cells <= MOST_CELLS, "documents x ranks", f"at most {MOST_CELLS}", cells)
+        return int(ranks)
 
     def beyond(self, top: int) -> int:
         far = self.counts.filter(self.counts["rank"] > top)
@@ -146,8 +160,8 @@ class _Tables:
         one = pairs.order_by("query_id", "doc_id").limit(1).to_pyarrow().to_pylist()[0]
         return {**found, "example": f"query {one['query_id']!r}, document {one['doc_id']!r}"}
 
-    def arrays(self, items: RankingData, top: int) -> Counts:
-        joined = self.joined
+    def arrays(self, top: int) -> Counts:
+        joined, items = self.joined, self.items
         known = joined.filter(joined.document.notnull(), joined["rank"] <= top)
         cells = known.group_by("document", "rank").agg(
             impressions=total(known.impressions), clicks=total(known.clicks)
@@ -189,14 +203,19 @@ def _alignment(counts: Counts, unknown: dict[str, Any], beyond: int) -> Alignmen
 
 
 @contextlib.contextmanager
-def _tables(counts: CountTable, items: RankingData, engine: EngineChoice) -> Iterator[_Tables]:
-    query_ids, doc_ids = items.ids()
+def _tables(
+    counts: CountTable, items: RankingData | None, engine: EngineChoice
+) -> Iterator[_Tables]:
+    """The tables of counts and items, or of the counts alone: items are then what they count."""
     with (
         tempfile.TemporaryDirectory(prefix=".saferank-", dir=engine.spill) as spill,
         opened("duckdb", memory=engine.memory, spill=Path(spill)) as running,
     ):
         assert isinstance(running, DuckDB)
         table = running.table("counts", counts.source)
+        _check_rows(table)
+        items = _counted_items(table) if items is None else items
+        query_ids, doc_ids = items.ids()
         places = pa.array(np.arange(items.queries))
         known = pa.table({"query_key": pa.array(query_ids), "query": places})
         of_query = flat.query_of(items.offsets)
@@ -210,7 +229,32 @@ def _tables(counts: CountTable, items: RankingData, engine: EngineChoice) -> Ite
         table, queries = _same_kind(table, "query_id", running.table("queries", known))
         table, documents = _same_kind(table, "doc_id", running.table("documents", pairs))
         _check_twice(documents)
-        yield _Tables(table, queries, documents)
+        yield _Tables(items, counts.ranks_said, table, queries, documents)
+
+
+def _counted_items(table: Any) -> RankingData:
+    """Every document of a table of counts, without features."""
+    keys = ("query_id", "doc_id")
+    pairs = table.select(*keys).distinct().order_by(*keys).to_pyarrow()
+    query, doc = (
+        pairs[key].to_numpy().astype(str if pa.types.is_string(pairs[key].type) else np.int64)
+        for key in keys
+    )
+    names, first = np.unique(query, return_index=True)
+    offsets = np.append(first, len(query)).astype(np.int64)
+    features = np.zeros((len(query), 0), dtype=np.float32)
+    return RankingData(features, offsets, query_ids=names, doc_ids=doc)
+
+
+def _check_rows(table: Any) -> None:
+    """Counts may come from elsewhere: every row must keep the rules of a summed log."""
+    log = read_log(table, sessions=False)
+    bad = log.source.filter(log.source.place < BEYOND).limit(1).to_pyarrow().to_pylist()
+    if bad:
+        place = bad[0].pop("place")
+        raise InputError(f"{log.rules[-place - 1]} in counts; got {bad[0]}.")
+    if "sessions" in table.columns:
+        check_sessions(added_sessions([table]))
 
 
 def _same_kind(counts: Any, name: str, keys: Any) -> tuple[Any, Any]:

@@ -13,6 +13,8 @@ import pyarrow.parquet as pq
 from saferank.errors import InputError, require
 
 COLUMNS = ("query_id", "doc_id", "rank", "impressions", "clicks")
+RANKS_SAID = b"saferank.ranks"
+"""In the file's metadata: K, where lists were longer than what was ever shown."""
 
 
 @dataclass(frozen=True)
@@ -117,11 +119,22 @@ class CountTable:
         return int(self.source.num_rows)
 
     @property
+    def schema(self) -> pa.Schema:
+        """Columns and metadata."""
+        source = self.source
+        return pq.read_schema(source) if isinstance(source, Path) else source.schema
+
+    @property
     def has_sessions(self) -> bool:
         """Whether sessions of each query are known apart from its impressions."""
-        source = self.source
-        schema = pq.read_schema(source) if isinstance(source, Path) else source.schema
-        return "sessions" in schema.names
+        return "sessions" in self.schema.names
+
+    @property
+    def ranks_said(self) -> int:
+        """K as the counts say it, or 0."""
+        said = (self.schema.metadata or {}).get(RANKS_SAID, b"0")
+        require(said.isdigit() and len(said) <= 9, "ranks of the counts", "a number", said)
+        return int(said)
 
     def to_arrow(self, columns: Iterable[str] | None = None) -> pa.Table:
         """All of the counts in memory."""

@@ -16,7 +16,7 @@ from saferank.logs import conditions, examples, sources
 from saferank.logs.count_table import COLUMNS, BrokenRule, CountReport, CountTable
 from saferank.logs.engines import DuckDB, Engine, opened
 from saferank.logs.schema import BEYOND, Log, columns_of, read_log
-from saferank.logs.tally import added_sessions, sessions, tally, total
+from saferank.logs.tally import added_sessions, check_sessions, sessions, tally, total
 
 _KEPT = 1  # stands for all ranks where only their sum is asked for
 LogName = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -129,7 +129,7 @@ def counted(
         of_queries = _sessions_of(read, running, source, columns, where)
         if of_queries is not None:
             by_query = _brought(running, local, of_queries, folder / "sessions.parquet")
-            _check_sessions(by_query)
+            check_sessions(by_query)
         report = _report(running, tallied, by_query, read)
         yield Counted(report, running, local, tallied, by_query, read)
 
@@ -161,12 +161,6 @@ def _sessions_of(
     return added_sessions(
         [table.select(query_id=names["query_id"], sessions=names["sessions"]) for table in tables]
     )
-
-
-def _check_sessions(by_query: Any) -> None:
-    if "uneven" in by_query.columns:
-        uneven = by_query.count(where=by_query.uneven > 0).to_pyarrow().as_py()
-        require(uneven == 0, "sessions", "the same in all rows of a query", f"{uneven} others")
 
 
 @contextlib.contextmanager

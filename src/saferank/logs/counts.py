@@ -12,6 +12,9 @@ from saferank import flat
 from saferank.errors import InputError, require
 from saferank.flat import Array, Floats, Ints
 
+MOST_CELLS = 1 << 31
+"""Documents times ranks of counts in memory."""
+
 
 @dataclass(frozen=True, eq=False)
 class Counts:

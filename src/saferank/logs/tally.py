@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from saferank.errors import require
 from saferank.logs.schema import BEYOND, Log
 
 KEYS = ("query_id", "doc_id", "place")
@@ -88,6 +89,13 @@ def added_sessions(tables: Sequence[Any]) -> Any:
             sessions=total(each.sessions), uneven=each.count(where=each.uneven)
         )
     )
+
+
+def check_sessions(by_query: Any) -> None:
+    """Refuse counts that say different numbers of sessions for one query."""
+    if "uneven" in by_query.columns:
+        uneven = by_query.count(where=by_query.uneven > 0).to_pyarrow().as_py()
+        require(uneven == 0, "sessions", "the same in all rows of a query", f"{uneven} others")
 
 
 def _of_queries(counted: Any) -> Any:
