@@ -335,9 +335,16 @@ def _list(drops: dict[str, float]) -> str:
 
 
 def bounded(results: Results) -> Finding:
-    """The largest drops of PRPO, adversarial users."""
+    """The largest drops of PRPO, adversarial users, against 1 - delta."""
     drops = _prpo_drops(results)
-    return _yes(max(drops.values()) <= 0.2, f"largest drops: {_list(drops)}")
+    kept = all(drop <= 1 - float(delta) for delta, drop in drops.items())
+    return _yes(kept, f"largest drops: {_list(drops)}")
+
+
+def as_small_as_in_the_paper(results: Results) -> Finding:
+    """The largest drop of PRPO, adversarial users."""
+    drop = max(_prpo_drops(results).values())
+    return _yes(drop <= 0.2, f"the largest drop is {drop:.1%}")
 
 
 def drastic(results: Results) -> Finding:

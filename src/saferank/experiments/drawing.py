@@ -56,7 +56,7 @@ def _beside(parts: Sequence[Any], title: str, *, one_axis: bool = True) -> Any:
         .resolve_scale(**apart, y="shared" if one_axis else "independent")
         .properties(title=alt.TitleParams(title, anchor="start", fontSize=15))
         .configure_view(strokeOpacity=0.3)
-        .configure_legend(labelLimit=260, symbolStrokeWidth=2, symbolSize=90)
+        .configure_legend(labelLimit=260, symbolSize=90)
     )
 
 
@@ -68,8 +68,7 @@ def _panel(title: str, curves: Sequence[Curve], results: Results, measure: str) 
     labels = [curve.label for curve in curves]
     style = {
         "color": _scale("label", labels, COLOURS),
-        # shapes tell lines apart in grey; dashes round a symbol would only fray it
-        "strokeDash": _scale("label", labels, DASHES) | {"legend": None},
+        "strokeDash": _scale("label", labels, DASHES),
         "shape": _scale("label", labels, _SHAPES),
     }
     x = alt.X(
@@ -109,7 +108,10 @@ def _scale(
 ) -> dict[str, Any]:
     import altair as alt
 
-    legend = alt.Legend(title=title, orient="bottom", columns=2, symbolOpacity=1)
+    # no outline: it would take the dashes of the lines, and fray
+    legend = alt.Legend(
+        title=title, orient="bottom", columns=2, symbolOpacity=1, symbolStrokeWidth=0
+    )
     return {
         "shorthand": f"{name}:N",
         "scale": scale(labels, values),
@@ -239,7 +241,7 @@ def _bound_panel(users: str, rows: Sequence[dict[str, Any]]) -> Any:
     base = alt.Chart(
         alt.InlineData(values=shown), title=f"{users} users", width=_WIDTH, height=_HEIGHT
     )
-    points = base.mark_point(size=35, opacity=0.7).encode(
+    points = base.mark_point(size=35, filled=True, opacity=0.6).encode(
         x=alt.X("bound:Q", title="certificate: largest loss for any users"),
         y=alt.Y("lost:Q", title="utility lost (negative: won)"),
         color=alt.Color(**_scale("method", methods, COLOURS)),
