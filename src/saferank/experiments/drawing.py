@@ -23,15 +23,15 @@ def draw(figure: int, results: Results) -> Any:
     return _DRAWN[figure](results)
 
 
-def _main(results: Results) -> Any:
-    curves = CURVES[2]
-    return _beside(
-        [
-            _panel("expected NDCG (the policy as it is)", curves, results, "expected"),
-            _panel("NDCG of the sorted scores", curves, results, "sorted"),
-        ],
-        "Figure 2. NDCG@5 against the number of sessions",
-    )
+def _of_measures(figure: int, title: str) -> Callable[[Results], Any]:
+    def drawn(results: Results) -> Any:
+        parts = [
+            _panel("expected NDCG (the policy as it is)", CURVES[figure], results, "expected"),
+            _panel("NDCG of the sorted scores", CURVES[figure], results, "sorted"),
+        ]
+        return _beside(parts, f"Figure {figure}. {title}")
+
+    return drawn
 
 
 def _of_panels(figure: int, title: str) -> Callable[[Results], Any]:
@@ -257,10 +257,10 @@ def _bound_panel(users: str, rows: Sequence[dict[str, Any]]) -> Any:
 
 _DRAWN: dict[int, Callable[[Results], Any]] = {
     1: _ratios,
-    2: _main,
+    2: _of_measures(2, "NDCG@5 against the number of sessions"),
     3: _of_panels(3, "Sensitivity to δ, users as the learner believes"),
     4: _of_panels(4, "Adversarial users"),
     5: _of_panels(5, "Users that break the learner's click model"),
     6: _bounds,
-    7: _of_panels(7, "A strong production ranker and few sessions"),
+    7: _of_measures(7, "A strong production ranker and few sessions"),
 }
