@@ -330,3 +330,11 @@ def test_logs_without_clicks_or_impressions_are_refused() -> None:
         fit_trust_bias(Counts([0, 4], nothing, nothing))
     with pytest.raises(InputError, match="clicks"):
         fit_trust_bias(Counts([0, 4], nothing + 5, nothing))
+
+
+def test_em_that_does_not_come_to_rest_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = clicks_of(position_bias(), 200_000)
+    assert fit_position_bias(counts, method="em", bootstrap=0).record()["converged"]
+    monkeypatch.setattr("saferank.clicks.fitting.em.MOST_STEPS", 2)
+    stopped = fit_position_bias(counts, method="em", bootstrap=0)
+    assert not stopped.record()["converged"]

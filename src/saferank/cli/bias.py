@@ -87,6 +87,8 @@ def _print(fit: FittedBias) -> None:
     typer.echo(sketch(fit))
     typer.echo(fit.identifiability.verdict)
     typer.echo(fit.misfit.verdict)
+    if not fit.canonical.converged:
+        typer.echo("EM was still moving when it was stopped: try --method harvest beside it.")
     typer.echo(
         "Clicks identify alpha and beta up to the scale of relevance only: "
         "`canonical` in the JSON does not depend on it."

@@ -126,21 +126,21 @@ def _click_rates(cells: Cells) -> Floats:
 
 def expectation_maximisation(
     cells: Cells, relevance: Relevance, start: Estimate, *, tolerance: float = 1e-7
-) -> tuple[Estimate, int]:
-    """Repeat E and M until a step moves no rate by more than `tolerance`; says how many it took."""
+) -> tuple[Estimate, bool]:
+    """Repeat E and M until a step moves no rate by more than `tolerance`; says whether it did."""
     now, steps = start, 0
     while steps < MOST_STEPS:
         once, _ = step(cells, relevance, now)
         twice, likelihood = step(cells, relevance, once)
         steps += 2
         if np.abs(twice.rates - once.rates).max() <= tolerance:
-            return twice, steps
+            return twice, True
         further, further_likelihood = step(
             cells, relevance, _extrapolated(relevance, now, once, twice)
         )
         steps += 1
         now = further if further_likelihood >= likelihood else twice
-    return now, steps
+    return now, False
 
 
 def step(cells: Cells, relevance: Relevance, now: Estimate) -> tuple[Estimate, float]:

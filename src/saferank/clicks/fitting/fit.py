@@ -81,6 +81,7 @@ class FittedBias:
             },
             "kind": self.kind,
             "method": self.method,
+            "converged": self.canonical.converged,
             "misfit": self.misfit.record(),
             "identifiability": self.identifiability.record(),
         }
@@ -220,8 +221,8 @@ def _by_document(cells: Cells, query: Ints, harvest: _Fit, options: _Options) ->
             start = estimate_near(weighted, model, values, trust=options.trust)
         except InputError:  # too few clicks to compare: begin anywhere
             start = first_estimate(weighted, relevance, trust=options.trust)
-        estimate, _ = expectation_maximisation(weighted, relevance, start)
-        return _canonical(estimate, weighted, options.reference)
+        found = expectation_maximisation(weighted, relevance, start)
+        return _canonical(*found, weighted, options.reference)
 
     return fit
 
@@ -236,13 +237,13 @@ def _by_features(cells: Cells, query: Ints, features: Array, options: _Options) 
     def fit(weight: Floats) -> Canonical:
         weighted = cells._replace(weight=weight[query])
         relevance = Logistic(x, weighted)
-        estimate, _ = expectation_maximisation(weighted, relevance, best, tolerance=1e-6)
-        return _canonical(estimate, weighted, options.reference)
+        found = expectation_maximisation(weighted, relevance, best, tolerance=1e-6)
+        return _canonical(*found, weighted, options.reference)
 
     return fit
 
 
-def _canonical(estimate: Estimate, cells: Cells, reference: int) -> Canonical:
+def _canonical(estimate: Estimate, converged: bool, cells: Cells, reference: int) -> Canonical:
     """Slopes and intercepts of an estimate; NaN at ranks that were never shown."""
     alpha = estimate.relevant - estimate.other
     base = reference - 1
@@ -250,7 +251,7 @@ def _canonical(estimate: Estimate, cells: Cells, reference: int) -> Canonical:
         raise InputError(f"clicks at rank {reference} do not vary with relevance: choose another.")
     shown = cells.weight @ cells.shown > 0
     slope = np.where(shown, alpha / alpha[base], np.nan)
-    return Canonical(slope, estimate.other - slope * estimate.other[base])
+    return Canonical(slope, estimate.other - slope * estimate.other[base], converged)
 
 
 def _bootstrap(fit: _Fit, queries: int, options: _Options) -> list[Floats]:

@@ -33,6 +33,8 @@ class Canonical:
 
     slope: Floats
     intercept: Floats
+    converged: bool = True
+    """Whether the fit came to rest; EM gives up after many steps."""
 
     @property
     def ranks(self) -> int:
