@@ -106,6 +106,12 @@ def test_a_lost_bound_is_seen():
     assert set(verdicts(Results(STUDY, "abc", broken), 6).values()) == {"does not hold"}
 
 
+def test_half_of_the_utility_is_kept_or_not():
+    for level, verdict in ((0.26, "holds"), (0.24, "does not hold")):
+        found = results(lambda job, level=level: 0.5 if job.method == "production" else level)
+        assert set(verdicts(found, 5).values()) == {verdict}
+
+
 def test_without_results_nothing_can_be_told():
     found = Results(STUDY, "abc", {})
     for claim, finding in judge(found, FIGURES):

@@ -365,11 +365,20 @@ def matter_of_time(results: Results) -> Finding:
 
 
 def still_safe(results: Results) -> Finding:
-    """The largest drops of PRPO with other users."""
+    """The least share of production's utility that PRPO keeps with other users, job by job."""
     curves = [c for c in CURVES[5] if c.method == "prpo" and c.delta == "0.5"]
-    drops = {curve.panel: _largest_drop(results, curve)[0] for curve in curves}
-    text = ", ".join(f"{panel} {drop:.1%}" for panel, drop in drops.items())
-    return _yes(max(drops.values()) <= 0.1, f"largest drop of PRPO, δ = 0.5: {text}")
+    kept = {curve.panel: _least_kept(results, curve) for curve in curves}
+    text = ", ".join(f"{panel} {share:.1%}" for panel, share in kept.items())
+    return _yes(min(kept.values()) >= 0.5, f"least kept by a ranker: {text}")
+
+
+def _least_kept(results: Results, curve: Curve) -> float:
+    shares = [
+        _there(results.values(curve, n, "utility"), curve, n)
+        / results.values(curve, n, "production_utility")
+        for n in _grid(results, curve)
+    ]
+    return float(np.min(shares))
 
 
 def bound_holds(results: Results) -> Finding:

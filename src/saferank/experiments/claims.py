@@ -200,8 +200,8 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         5,
-        "PRPO with δ = 0.5 stays near production whatever rule users click by.",
-        "no drop exceeds 10 %",
+        "PRPO with δ = 0.5 keeps half of production's utility whatever rule users click by.",
+        "every ranker keeps at least half",
         tests.still_safe,
         ours=True,
     ),
