@@ -14,7 +14,11 @@ from saferank.metrics import dcg_weights
 from saferank.objectives import prpo
 
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
-_REFERENCES = {"production": ("#555555", [3, 3]), "skyline": ("#aaaaaa", [10, 4])}
+# colour, dashes, and where the name stands: apart when the two lines are level
+_REFERENCES: dict[str, tuple[str, list[int], Any]] = {
+    "production": ("#555555", [3, 3], "top"),
+    "skyline": ("#aaaaaa", [10, 4], "bottom"),
+}
 _WIDTH, _HEIGHT = 300, 230
 
 
@@ -142,7 +146,7 @@ def _reference_lines(results: Results, measure: str, strong: bool, title: str) -
     import altair as alt
 
     marks: list[Any] = []
-    for name, (colour, dash) in _REFERENCES.items():
+    for name, (colour, dash, side) in _REFERENCES.items():
         values = results.values(Curve("", name, name, strong=strong), 0, measure)
         if not values.size:
             continue
@@ -151,7 +155,7 @@ def _reference_lines(results: Results, measure: str, strong: bool, title: str) -
         marks.append(
             base.mark_rule(color=colour, strokeDash=dash, strokeWidth=1.5).encode(y="mean:Q")
         )
-        text = base.mark_text(align="left", dx=4, color="#333333", fontSize=10)
+        text = base.mark_text(align="left", baseline=side, dx=4, color="#333333", fontSize=10)
         marks.append(text.encode(y="mean:Q", x=alt.value(_WIDTH), text="name:N"))
     return marks
 
