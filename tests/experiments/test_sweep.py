@@ -16,7 +16,7 @@ from saferank.errors import EngineError, InputError
 from saferank.experiments import Conditions, Curve, Study, open_collection, plan, sweep
 from saferank.experiments.jobs import Job, Log, Production, Store
 from saferank.experiments.study import fingerprint
-from saferank.experiments.sweep import grouped
+from saferank.experiments.sweep import Done, grouped, in_processes
 from saferank.rankers import Settings
 
 TINY = Study(
@@ -146,6 +146,17 @@ def test_threads_are_as_before_after_a_sweep_in_this_process(done, tmp_path):
     before = numba.get_num_threads(), torch.get_num_threads()
     sweep(jobs[:1], TINY.data, tmp_path, workers=1)
     assert (numba.get_num_threads(), torch.get_num_threads()) == before
+
+
+def _threads_of_openmp():
+    return Done(int(os.environ["OMP_NUM_THREADS"]))
+
+
+def test_workers_run_openmp_on_one_core(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    found = list(in_processes([_threads_of_openmp] * 2, workers=2))
+    assert found == [Done(1), Done(1)]
+    assert "OMP_NUM_THREADS" not in os.environ
 
 
 def test_a_peaked_production_has_the_scores_times_the_peak(done):

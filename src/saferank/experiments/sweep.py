@@ -180,7 +180,8 @@ def _until_a_death(left: list[Task], workers: int) -> Iterator[Done]:
         workers, mp_context=get_context("spawn"), initializer=_end_with, initargs=(os.getpid(),)
     )
     with pool:
-        futures: dict[Any, Task] = {pool.submit(task): task for task in left}
+        with _environment("OMP_NUM_THREADS", "1"):  # workers start with it: trees on one core too
+            futures: dict[Any, Task] = {pool.submit(task): task for task in left}
         try:
             for future in as_completed(futures):
                 done = future.result()
@@ -190,6 +191,19 @@ def _until_a_death(left: list[Task], workers: int) -> Iterator[Done]:
             return
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def _environment(name: str, value: str) -> Iterator[None]:
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
 
 
 def _end_with(parent: int) -> None:
