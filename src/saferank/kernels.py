@@ -7,6 +7,7 @@ their results do not depend on the number of threads.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -14,6 +15,8 @@ from typing import Any, TypeVar, cast
 import numba
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_DECORATED = re.compile(rb"^@(kernel|parallel_kernel|inlined)\b", re.MULTILINE)
 
 
 def kernel(function: F) -> F:
@@ -50,7 +53,7 @@ def _sources(folder: Path) -> str:
     digest = hashlib.blake2b(digest_size=16)
     for path in sorted(folder.rglob("*.py")):
         text = path.read_bytes()
-        if b"saferank.kernels" in text or path == Path(__file__):
+        if _DECORATED.search(text) or path == Path(__file__):
             digest.update(text)
     return digest.hexdigest()
 

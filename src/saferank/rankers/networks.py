@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from saferank.data.ranking import Features
 from saferank.errors import InputError, require
 from saferank.flat import Floats
+from saferank.kernels import threads
 from saferank.seeds import generator
 
 ModuleFactory = Callable[[int], nn.Module]
@@ -124,7 +125,7 @@ def one_thread_each() -> Iterator[None]:
 
 
 def _in_pieces(call: Callable[[int], Any], pieces: int) -> list[Any]:
-    workers = min(pieces, torch.get_num_interop_threads())
+    workers = min(pieces, torch.get_num_interop_threads(), threads())
     if workers <= 1:
         return [call(piece) for piece in range(pieces)]
     with_mode = torch.is_inference_mode_enabled()
@@ -141,8 +142,8 @@ _POOL: list[ThreadPoolExecutor] = []
 
 def _pool() -> ThreadPoolExecutor:
     if not _POOL:
-        threads = torch.get_num_interop_threads()
-        _POOL.append(ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)))
+        most = torch.get_num_interop_threads()
+        _POOL.append(ThreadPoolExecutor(most, initializer=torch.set_num_threads, initargs=(1,)))
     return _POOL[0]
 
 
