@@ -137,6 +137,7 @@ class World:
         return {
             "seed": derive(self.log.production.seed, "learning"),
             "scorer": self.conditions.scorer,
+            "regression": self.conditions.regression,
             "settings": self.conditions.settings,
         }
 
