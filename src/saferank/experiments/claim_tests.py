@@ -209,7 +209,7 @@ def same_end(method: str) -> Callable[[Results], Finding]:
         last = _last(results, curve, dr)
         gap = results.against(curve, last, dr) / _mean(results, dr, last)
         text = f"{curve.label} against DR at {_n(last)}: {gap.mean():+.1%}"
-        return _yes(bool(gap.mean() >= -CLOSE), text)
+        return _yes(bool(abs(gap.mean()) <= CLOSE), text)
 
     return check
 

@@ -99,7 +99,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         2,
         "Safe DR has the same performance at convergence as DR.",
-        "at most 1 % below DR at the largest N",
+        "within 1 % of DR at the largest N",
         tests.same_end("safe-dr"),
         "Safe DR starts from production's weights, DR from random ones: with few steps they end "
         "in different places.",
@@ -107,7 +107,7 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         2,
         "PRPO has the same performance at convergence as DR.",
-        "at most 1 % below DR at the largest N",
+        "within 1 % of DR at the largest N",
         tests.same_end("prpo"),
         "PRPO starts from production's weights, DR from random ones: with few steps they end in "
         "different places.",
