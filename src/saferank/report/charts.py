@@ -22,7 +22,9 @@ def _finished(chart: Any, title: str) -> Any:
             labelColor=_INK, titleColor=_INK, gridOpacity=0.25, domainOpacity=0.5, tickOpacity=0.5,
             labelFontSize=12, titleFontSize=12, titleFontWeight="normal",
         )
-        .configure_legend(labelColor=_INK, titleColor=_INK, orient="top", labelFontSize=12)
+        .configure_legend(
+            labelColor=_INK, titleColor=_INK, orient="top", labelFontSize=12, columns=2
+        )
         .configure_view(strokeOpacity=0)
     )  # fmt: skip
 
