@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import duckdb
 
 from benchmarks.click_logs import RANKS, generate
 from benchmarks.measure import Row, at_most, best_seconds, info
-from saferank.logs import CountTable, count
+from saferank.logs import CountTable, count, read_counts
 
 ROWS = int(os.environ.get("SAFERANK_BENCH_ROWS", 10**8))
 QUERIES = 100_000
@@ -41,8 +42,19 @@ def rows() -> Iterator[Row]:
         yield info(
             "bytes a row of the counts", ours.stat().st_size / CountTable.open(ours).rows, "bytes"
         )
+        yield from _onto_documents(ours)
         yield from _with_sessions(log, ours, theirs)
         yield from _memory(folder)
+
+
+def _onto_documents(counts: Path) -> Iterator[Row]:
+    """From the file to arrays on documents: what learning starts from."""
+    started = time.perf_counter()
+    found = read_counts(counts)
+    seconds = time.perf_counter() - started
+    yield info("counts onto documents, a document", seconds / found.documents * 1e6, "µs")
+    size = found.impressions.nbytes + found.clicks.nbytes
+    yield info("bytes a document of them in memory", size / found.documents, "bytes")
 
 
 def _with_sessions(log: Path, ours: Path, theirs: Path) -> Iterator[Row]:
