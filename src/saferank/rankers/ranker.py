@@ -110,7 +110,8 @@ class Ranker:
         if Path(folder).is_file():
             return cls._of_trees(Path(folder))
         path = Path(folder) / "ranker.json"
-        require(path.is_file(), "folder", "a saved ranker (with ranker.json)", str(folder))
+        found = path.is_file()
+        require(found, "ranker", "a saved ranker (a folder) or a LightGBM file", str(folder))
         record = read_json(path)
         try:
             require(record["format"] == FORMAT, "format", f"{FORMAT}", record["format"])
