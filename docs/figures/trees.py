@@ -140,6 +140,7 @@ def skylines(world):
 
 def from_labels(data, folder):
     """Every skyline on five draws of 80 % of the training queries."""
+    folder.mkdir(parents=True, exist_ok=True)
     kept = folder / "skylines.jsonl"
     rows = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
     whole = open_collection(data, folder / "data")
