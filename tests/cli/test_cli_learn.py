@@ -41,8 +41,12 @@ def test_learn_writes_a_ranker_with_its_promise(folder, tmp_path):
     items = read_items(folder / "items.parquet")
     assert ranker.scores(items).shape == (items.documents,)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run"]
-    shown = run(folder, *counts, "--method", "dr", "--steps", 50, "-o", tmp_path / "dr")
+    shown = run(
+        folder, *counts, "--method", "dr", "--regression", "cross-entropy", "--steps", 50,
+        "-o", tmp_path / "dr",
+    )  # fmt: skip
     assert "Written to" in shown.stdout
+    assert Ranker.load(tmp_path / "dr").card.recipe["regression"] == "cross-entropy"
     started = run(
         folder, *counts, "--production", tmp_path / "dr", "--delta", "1", "--steps", 50,
         "-o", tmp_path / "same",

@@ -41,6 +41,10 @@ def learn(
     start: Annotated[
         str | None, typer.Option(help="production, add or scratch.", show_default=False)
     ] = None,
+    regression: Annotated[
+        str | None,
+        typer.Option(help="For dm and dr: likelihood or cross-entropy.", show_default=False),
+    ] = None,
     production: Annotated[
         Path | None,
         typer.Option(help="Production's saved ranker or LightGBM file; else production_score."),
@@ -74,7 +78,7 @@ def learn(
     sizes: dict[str, Any] = {"steps": steps, "rounds": rounds}
     changes: dict[str, Any] = {
         "gain": gain, "objective": objective, "delta": delta, "weights": weights, "start": start,
-        "keep": keep, "slack": slack, "scorer": scorer,
+        "keep": keep, "slack": slack, "scorer": scorer, "regression": regression,
         "settings": rankers.Settings(**{k: v for k, v in sizes.items() if v is not None}),
     }  # fmt: skip
     ranker = rankers.learn(
