@@ -18,7 +18,7 @@ change of all relevances changes no policy's place in the order of utilities.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -33,7 +33,7 @@ class Canonical:
 
     slope: Floats
     intercept: Floats
-    converged: bool = True
+    converged: bool = field(default=True, repr=False)
     """Whether the fit came to rest; EM gives up after many steps."""
 
     @property
