@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from saferank.errors import EngineError, InputError, MissingExtraError, require
 from saferank.logs.engine_errors import one_sentence
-from saferank.logs.memory import megabytes, memory_limit
+from saferank.logs.memory import buffer_limit, megabytes, memory_limit
 from saferank.logs.sources import Files, TableName
 from saferank.progress import bar
 
@@ -77,7 +77,7 @@ class DuckDB:
         self.connection = ibis.duckdb.connect(
             database or ":memory:",
             read_only=database is not None,
-            memory_limit=memory_limit(memory),
+            memory_limit=buffer_limit(memory),
             temp_directory=str(spill),
             preserve_insertion_order=False,
             autoinstall_known_extensions=False,

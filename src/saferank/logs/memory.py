@@ -9,6 +9,7 @@ from pathlib import Path
 from saferank.errors import require
 
 SHARE_OF_MEMORY = 0.6
+_BUFFERS = 0.75
 _SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([KMGT]i?B)\s*$", re.IGNORECASE)
 
 
@@ -28,6 +29,18 @@ def memory_limit(asked: str | None) -> str:
     size = float(match[1]) * (1024**power if "I" in unit else 1000**power)
     require(size >= 50e6, "memory", "at least 50MB", asked)
     return f"{int(size / 1e6)}MB"
+
+
+def buffer_limit(asked: str | None) -> str:
+    """What DuckDB may hold in its buffers, so that the process keeps to what was asked.
+
+    Beside the buffers it holds results, and this process itself: up to a quarter more in
+    `python -m benchmarks counting_billion`.
+
+    >>> buffer_limit("4GB")
+    '3000MB'
+    """
+    return f"{int(_BUFFERS * megabytes(memory_limit(asked)))}MB"
 
 
 def megabytes(limit: str) -> int:
