@@ -106,9 +106,14 @@ def attack_table(results):
         print(f"| {bad.label} | {low.mean():.3f} | {np.min(low):.4f} | {cost.mean():.3f} |")
 
 
+def results_folder(root, data):
+    """Where the results of a collection lie: where `saferank reproduce -o root/NAME` has them."""
+    label = Path(data).parent.name if Path(data).is_dir() else data.replace(":", "-")
+    return Path(root) / label / "results"
+
+
 if __name__ == "__main__":
     for name in sys.argv[2:] or ["synthetic:mslr:600"]:
-        label = Path(name).parent.name if Path(name).is_dir() else name.replace(":", "-")
-        target = Path(sys.argv[1]) / label / "results"
+        target = results_folder(sys.argv[1], name)
         work(name, target)
         by_cross_entropy(name, target)

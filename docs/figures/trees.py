@@ -8,10 +8,10 @@ by three curvatures against LightGBM's own `lambdarank`.
 import json
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import lightgbm
 import numpy as np
+from methods import results_folder
 
 import saferank as sr
 from saferank.experiments import PRESETS, Conditions, Curve, open_collection, read_results, sweep
@@ -183,7 +183,6 @@ def from_labels(data, folder):
 
 if __name__ == "__main__":
     for name in sys.argv[2:] or ["synthetic:mslr:600"]:
-        label = Path(name).parent.name if Path(name).is_dir() else name.replace(":", "-")
-        target = Path(sys.argv[1]) / label / "results"
+        target = results_folder(sys.argv[1], name)
         from_labels(name, target)
         from_clicks(name, target)
