@@ -7,16 +7,20 @@ printed when nothing is left to do.
 
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from saferank.experiments import PRESETS, Curve, open_collection, plan, read_results, sweep
 from saferank.experiments.study import fingerprint
+from saferank.gains import LOSSES
 
 STUDY = PRESETS["quick"].changed(seeds=5, sessions=tuple(10**power for power in range(2, 9)))
 ATTACKED = 10**6
 PEAKS = (1.0, 4.0)
+REGRESSED = [Curve("", name, name) for name in ("dm", "dr")]
+REGRESSED += [Curve("", "safe-dr", "safe-dr", "0.95"), Curve("", "prpo", "prpo", "100/N")]
 DELTAS = ("0.25", "0.5", "0.65", "0.9", "1")
 
 
@@ -28,46 +32,54 @@ def variants(users):
             yield Curve("", f"{method}, δ = {delta}", method, delta, users=users)
 
 
-def studies(data):
-    """The main study, and one for each peak of production with one number of sessions."""
-    main = STUDY.changed(data=data)
-    peaked = [
-        main.changed(sessions=(ATTACKED,), conditions=replace(main.conditions, peak=peak))
-        for peak in PEAKS
-    ]
-    return main, peaked
-
-
-def work(data, folder):
-    main, peaked = studies(data)
-    address = fingerprint(open_collection(data, folder / "data"))
-    jobs = [plan((2,), main, address)]
-    for study in peaked:
-        curves = [*variants("adversarial"), *variants("trust")]
-        jobs.append([job for curve in curves for job in curve.jobs(study, address)])
-    every = list(dict.fromkeys(job for some in jobs for job in some))
-    print(data, sweep(every, data, folder), flush=True)
-    methods_table(read_results(main, address, every, folder))
-    for study in peaked:
-        attack_table(read_results(study, address, every, folder))
-
-
-def by_cross_entropy(data, folder):
-    """The methods with a regression, by the other loss."""
-    study = STUDY.changed(
-        data=data, conditions=replace(STUDY.conditions, regression="cross-entropy")
+def study_of(data, *, sessions=STUDY.sessions, **conditions):
+    return STUDY.changed(
+        data=data, sessions=sessions, conditions=replace(STUDY.conditions, **conditions)
     )
-    address = fingerprint(open_collection(data, folder / "data"))
-    jobs = plan((2,), study, address)
-    print(data, "regression by cross-entropy:", sweep(jobs, data, folder), flush=True)
-    methods_table(read_results(study, address, jobs, folder))
+
+
+def run(study, jobs_of, folder):
+    """The results of a study, after running what is left of its jobs."""
+    address = fingerprint(open_collection(study.data, folder / "data"))
+    jobs = list(dict.fromkeys(jobs_of(study, address)))
+    print(study.data, sweep(jobs, study.data, folder), flush=True)
+    return read_results(study, address, jobs, folder)
+
+
+def learned(data, folder):
+    """Every method against the number of sessions."""
+    methods_table(run(study_of(data), partial(plan, (2,)), folder))
+
+
+def attacked(data, folder):
+    """Adversarial users, and what the same rankers gain from honest ones."""
+
+    def jobs(study, address):
+        curves = [*variants("adversarial"), *variants("trust")]
+        return [job for curve in curves for job in curve.jobs(study, address)]
+
+    for peak in PEAKS:
+        attack_table(run(study_of(data, sessions=(ATTACKED,), peak=peak), jobs, folder))
+
+
+def by_regression(data, folder):
+    """The methods with a regression, by each of its losses."""
+
+    def jobs(study, address):
+        return [job for curve in REGRESSED for job in curve.jobs(study, address)]
+
+    print(f"\n{data}, expected NDCG@5 by the loss of the regression")
+    for loss in LOSSES:
+        results = run(study_of(data, sessions=STUDY.sessions[::2], regression=loss), jobs, folder)
+        for curve in REGRESSED:
+            means = [results.values(curve, n).mean() for n in results.study.sessions]
+            print(f"| {curve.label} | {loss} |" + "".join(f" {mean:.3f} |" for mean in means))
 
 
 def methods_table(results):
     study, sizes = results.study, results.study.sessions
     curves = [Curve("", name, name) for name in ("production", "skyline")]
-    curves += [Curve("", m, m) for m in ("naive", "ips", "dm", "dr")]
-    curves += [Curve("", "safe-dr", "safe-dr", "0.95"), Curve("", "prpo", "prpo", "100/N")]
+    curves += [Curve("", name, name) for name in ("naive", "ips")] + REGRESSED
     base = results.values(curves[0], 0)
     for measure in ("expected", "sorted"):
         print(f"\n{study.data}, {measure} NDCG@5, mean of {study.seeds} seeds\n")
@@ -114,6 +126,5 @@ def results_folder(root, data):
 
 if __name__ == "__main__":
     for name in sys.argv[2:] or ["synthetic:mslr:600"]:
-        target = results_folder(sys.argv[1], name)
-        work(name, target)
-        by_cross_entropy(name, target)
+        for part in (learned, by_regression, attacked):
+            part(name, results_folder(sys.argv[1], name))

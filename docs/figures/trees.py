@@ -37,7 +37,9 @@ def from_clicks(data, folder):
     address = fingerprint(open_collection(data, folder / "data"))
     found = {}
     for scorer in ("trees", "mlp"):
-        conditions = Conditions(scorer=scorer, shown_by="linear", settings=SETTINGS)
+        conditions = Conditions(
+            scorer=scorer, shown_by="linear", regression="likelihood", settings=SETTINGS
+        )
         study = STUDY.changed(data=data, conditions=conditions)
         attacked = study.changed(sessions=(ATTACKED,))
         references = [Curve("", name, name) for name in ("production", "skyline")]

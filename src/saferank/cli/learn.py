@@ -43,7 +43,9 @@ def learn(
     ] = None,
     regression: Annotated[
         str | None,
-        typer.Option(help="For dm and dr: likelihood or cross-entropy.", show_default=False),
+        typer.Option(
+            help="For dm and dr: posterior, likelihood, cross-entropy.", show_default=False
+        ),
     ] = None,
     production: Annotated[
         Path | None,

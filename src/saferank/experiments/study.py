@@ -54,7 +54,7 @@ class Conditions:
     shown_by: str | None = None
     """The scorer of production, if not the learner's; safe methods then learn a correction that
     is added to production's scores."""
-    regression: str = "likelihood"
+    regression: str = "posterior"
     """How the regression behind DM and DR is fitted."""
     validation: float = 0.15
     """Sessions on validation queries, as a share of N (at least one session)."""

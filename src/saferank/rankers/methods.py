@@ -38,7 +38,7 @@ class Recipe:
     scores, or from random parameters."""
     scaling: str | None = None
     """None: the scorer's own (log1p for networks; trees take features as they are)."""
-    regression: str = "likelihood"
+    regression: str = "posterior"
     propensities: Literal["exact", "averaged"] = "exact"
     """In training: of production's scores where they are known, or the log's averages; in
     validation, where nothing is clipped, always the latter."""
