@@ -1,5 +1,6 @@
 import io
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -31,6 +32,24 @@ def test_a_folder_is_replaced_whole_or_not_at_all(tmp_path):
         (temporary / "x").write_text("three")
         raise KeyboardInterrupt
     assert (path / "x").read_text() == "two"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_that_cannot_be_put_in_place_leaves_the_old_one(tmp_path, monkeypatch):
+    path = tmp_path / "run"
+    with whole_folder(path) as temporary:
+        (temporary / "x").write_text("one")
+    replace = Path.replace
+
+    def broken(self, target):
+        if self.name != "run" and not self.name.endswith(".old"):
+            raise OSError("no room")
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", broken)
+    with pytest.raises(OSError, match="no room"), whole_folder(path) as temporary:
+        (temporary / "x").write_text("two")
+    assert (path / "x").read_text() == "one"
     assert list(tmp_path.iterdir()) == [path]
 
 

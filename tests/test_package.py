@@ -20,3 +20,14 @@ def test_every_promised_name_is_there():
     assert set(saferank.__all__) <= set(dir(saferank))
     with pytest.raises(AttributeError, match="has no attribute 'magic'"):
         _ = saferank.magic
+
+
+def test_the_module_is_the_command_line():
+    shown = subprocess.run(
+        [sys.executable, "-m", "saferank", "data", "inspect", "nowhere"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert shown.returncode == 2
+    assert shown.stderr.startswith("saferank: ")

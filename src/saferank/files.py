@@ -34,18 +34,18 @@ def whole_folder(path: Path) -> Iterator[Path]:
     """A temporary folder beside `path` that takes its place if the block ends well."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    old = temporary.with_name(f"{temporary.name}.old")
     try:
         yield temporary
         temporary.chmod(0o755)
         if path.exists():
-            old = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-            path.replace(old / "old")
-            temporary.replace(path)
-            shutil.rmtree(old)
-        else:
-            temporary.replace(path)
+            path.replace(old)
+        temporary.replace(path)
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        if old.exists() and not path.exists():
+            old.replace(path)
+        for left in (temporary, old):
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def write_json(path: Path, record: Any) -> None:
