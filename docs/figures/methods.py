@@ -58,8 +58,9 @@ def attacked(data, folder):
         curves = [*variants("adversarial"), *variants("trust")]
         return [job for curve in curves for job in curve.jobs(study, address)]
 
-    for peak in PEAKS:
-        attack_table(run(study_of(data, sessions=(ATTACKED,), peak=peak), jobs, folder))
+    attack_table(
+        [run(study_of(data, sessions=(ATTACKED,), peak=peak), jobs, folder) for peak in PEAKS]
+    )
 
 
 def by_regression(data, folder):
@@ -78,44 +79,48 @@ def by_regression(data, folder):
 
 def methods_table(results):
     study, sizes = results.study, results.study.sessions
-    curves = [Curve("", name, name) for name in ("production", "skyline")]
-    curves += [Curve("", name, name) for name in ("naive", "ips")] + REGRESSED
-    base = results.values(curves[0], 0)
-    for measure in ("expected", "sorted"):
-        print(f"\n{study.data}, {measure} NDCG@5, mean of {study.seeds} seeds\n")
-        print("| ranker |" + "".join(f" N = {n:.0e} |" for n in sizes))
-        print("| --- |" + " --- |" * len(sizes))
-        for curve in curves:
-            fixed = curve.label in ("production", "skyline")
-            means = [results.values(curve, 0 if fixed else n, measure).mean() for n in sizes]
-            print(f"| {curve.label} |" + "".join(f" {value:.3f} |" for value in means))
+    fixed = [Curve("", name, name) for name in ("production", "skyline")]
+    rankers = [Curve("", name, name) for name in ("naive", "ips")] + REGRESSED
+
+    def cell(curve, sessions):
+        values = (results.values(curve, sessions, measure) for measure in ("expected", "sorted"))
+        return " / ".join(f"{value.mean():.3f}" for value in values)
+
+    print(f"\n{study.data}, NDCG@5 expected / sorted, mean of {study.seeds} seeds\n")
+    print("| ranker |" + "".join(f" N = {n:.0e} |" for n in sizes))
+    print("| --- |" + " --- |" * len(sizes))
+    for curve in fixed:
+        print(f"| {curve.label} | {cell(curve, 0)} |" + " |" * (len(sizes) - 1))
+    for curve in rankers:
+        print(f"| {curve.label} |" + "".join(f" {cell(curve, n)} |" for n in sizes))
     print(
-        "\nchange of expected NDCG@5 against production: the worst N's mean over seeds, the worst"
+        "\nexpected NDCG@5 against production: the worst mean over seeds of any N, the worst run;"
     )
-    print("single run; and at the largest N against the skyline\n")
-    sky = results.values(curves[1], 0)
-    for curve in curves[2:]:
-        changes = {n: results.values(curve, n) / base - 1 for n in sizes}
-        worst = min(sizes, key=lambda n: changes[n].mean())
-        run = min(float(change.min()) for change in changes.values())
-        last = float((results.values(curve, sizes[-1]) / sky - 1).mean())
-        mean = changes[worst].mean()
-        print(f"- {curve.label}: {mean:+.1%} at N = {worst:.0e}; {run:+.1%}; {last:+.1%}")
+    print("and at the largest N against the skyline\n")
+    base, sky = (results.values(curve, 0) for curve in fixed)
+    for curve in rankers:
+        changes = [results.values(curve, n) / base - 1 for n in sizes]
+        mean, run = min(change.mean() for change in changes), np.min(changes)
+        last = (results.values(curve, sizes[-1]) / sky - 1).mean()
+        print(f"| {curve.label} | {mean:+.1%}, {run:+.1%}; {last:+.1%} |".replace("%", " %"))
 
 
-def attack_table(results):
-    peak = results.study.conditions.peak
-    print(f"\nproduction's scores x {peak:g}, N = {ATTACKED:.0e}: share of its true utility kept\n")
-    print("| ranker | adversarial users: mean | worst seed | trust bias: mean |")
-    print("| --- | --- | --- | --- |")
+def attack_table(by_peak):
+    print(f"\nN = {ATTACKED:.0e}: share of production's true utility that is kept\n")
+    peaks = [results.study.conditions.peak for results in by_peak]
+    heads = [f"x{peak:g}: adversarial, mean (worst) | x{peak:g}: trust bias" for peak in peaks]
+    print(f"| ranker | {' | '.join(heads)} |")
+    print("| --- |" + " --- | --- |" * len(by_peak))
     for bad, good in zip(variants("adversarial"), variants("trust"), strict=True):
-        kept = {
-            curve.users: results.values(curve, ATTACKED, "utility")
-            / results.values(curve, ATTACKED, "production_utility")
-            for curve in (bad, good)
-        }
-        low, cost = kept["adversarial"], kept["trust"]
-        print(f"| {bad.label} | {low.mean():.3f} | {np.min(low):.4f} | {cost.mean():.3f} |")
+        cells = []
+        for results in by_peak:
+            low, cost = (
+                results.values(curve, ATTACKED, "utility")
+                / results.values(curve, ATTACKED, "production_utility")
+                for curve in (bad, good)
+            )
+            cells.append(f"{low.mean():.3f} ({low.min():.3f}) | {cost.mean():.3f}")
+        print(f"| {bad.label} | {' | '.join(cells)} |")
 
 
 def results_folder(root, data):

@@ -85,7 +85,7 @@ def _largest_drop(results: Results, curve: Curve, **limits: float) -> tuple[floa
     """The largest mean drop below production, as a share, and the N of it."""
     drops = {n: -float(_change(results, curve, n).mean()) for n in _grid(results, curve, **limits)}
     at = max(drops, key=lambda n: drops[n])
-    return max(drops[at], 0.0), at
+    return max(0.0, drops[at]), at
 
 
 def _safe_from(results: Results, curve: Curve) -> int | None:
