@@ -1,7 +1,8 @@
 """Jobs of the study an hour: a collection in the shape of MSLR, one and two workers.
 
-`SAFERANK_STUDY_QUERIES` (default 2000) says how many training queries; 18919 is the full size and
-takes half an hour. Every job trains as the preset `paper` does.
+`SAFERANK_STUDY_QUERIES` (default 2000) says how many training queries; 18919 is the full size.
+Every job trains as the preset `SAFERANK_STUDY_PRESET` says: `quick` (default) or `paper`, which at
+full size takes about 50 minutes.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ from saferank.experiments import PRESETS, Curve, open_collection, sweep
 from saferank.experiments.study import fingerprint
 
 QUERIES = int(os.environ.get("SAFERANK_STUDY_QUERIES", "2000"))
+PRESET = os.environ.get("SAFERANK_STUDY_PRESET", "quick")
 METHODS = ("dr", "prpo")
 
 
 def jobs_an_hour(sessions: int, workers: int, folder: Path) -> float:
     """Run the methods on one log a worker; data and production rankers are there already."""
-    study = PRESETS["paper"].changed(
+    study = PRESETS[PRESET].changed(
         data=f"synthetic:mslr:{QUERIES}", sessions=(sessions,), seeds=workers
     )
     address = fingerprint(open_collection(study.data, folder / "data"))
