@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -15,24 +17,33 @@ from saferank.flat import Array, Floats, Ints
 MOST_CELLS = 1 << 31
 """Documents times ranks of counts in memory."""
 
+Part = Literal["learn", "judge", "all"]
+PARTS: tuple[Part, ...] = ("learn", "judge", "all")
+
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """Impressions and clicks per document and rank on the flat document axis, sessions a query.
+    """Impressions and clicks per document and rank on the flat document axis, sessions per query.
 
     Without `sessions`, a query had as many as its most shown rank has impressions. Counts add.
+    `judge` holds those of the sessions that are set aside to judge a ranker by: they are among
+    the counts, and `part("learn")` is what is left without them.
 
     >>> counts = Counts([0, 2], impressions=[[3, 1], [1, 3]], clicks=[[2, 0], [0, 1]])
     >>> counts
     Counts(1 queries, 2 documents, 2 ranks, 4 sessions, 3 clicks)
     >>> (counts + counts).total
     8
+    >>> split = replace(counts, judge=Counts([0, 2], [[1, 0], [0, 1]], [[1, 0], [0, 0]]))
+    >>> split.part("learn").total, split.part("judge").total
+    (3, 1)
     """
 
     offsets: Ints
     impressions: Ints
     clicks: Ints
     sessions: Ints = None  # type: ignore[assignment]
+    judge: Counts | None = None
 
     def __post_init__(self) -> None:
         impressions = _whole("impressions", self.impressions)
@@ -60,6 +71,63 @@ class Counts:
         object.__setattr__(self, "impressions", impressions)
         object.__setattr__(self, "clicks", clicks)
         object.__setattr__(self, "sessions", sessions)
+        if self.judge is not None:
+            self._check_judge(self.judge)
+
+    def _check_judge(self, judge: Counts) -> None:
+        self._check_same(judge)
+        require(judge.judge is None, "judge", "counts without parts of their own", repr(judge))
+        misses, judged_misses = self.impressions - self.clicks, judge.impressions - judge.clicks
+        inside = (
+            bool(np.all(judge.clicks <= self.clicks))
+            and bool(np.all(judged_misses <= misses))
+            and bool(np.all(judge.sessions <= self.sessions))
+        )
+        require(inside, "judge", "a part of the counts", f"{judge!r} of {self!r}")
+
+    def _check_same(self, other: Counts) -> None:
+        same = np.array_equal(self.offsets, other.offsets) and self.ranks == other.ranks
+        rule = f"of the same documents and {self.ranks} ranks"
+        require(same, "counts", rule, repr(other))
+
+    @classmethod
+    def of_parts(cls, learn: Counts, judge: Counts) -> Counts:
+        """Counts of sessions to learn from and of others to judge by."""
+        return replace(learn + judge, judge=judge)
+
+    def part(self, name: Part) -> Counts:
+        """The counts of the sessions to learn from, to judge by, or of all, without parts.
+
+        Counts that were not split are all to learn from, and there are none to judge by.
+        """
+        require(name in PARTS, "part", f"one of {', '.join(PARTS)}", name)
+        if name == "judge":
+            return Counts.zeros(self.offsets, self.ranks) if self.judge is None else self.judge
+        if self.judge is None:
+            return self
+        if name == "all":
+            return replace(self, judge=None)
+        return Counts(
+            self.offsets,
+            self.impressions - self.judge.impressions,
+            self.clicks - self.judge.clicks,
+            self.sessions - self.judge.sessions,
+        )
+
+    def fingerprint(self) -> str:
+        """A name for these sessions that does not depend on the order of queries or documents.
+
+        Documents that were never shown and ranks at which none was shown do not change it.
+        """
+        shown = self.impressions.any(axis=0)
+        ranks = int(np.flatnonzero(shown).max(initial=-1)) + 1
+        seen = self.impressions.any(axis=1)
+        cells = np.hstack([self.impressions[seen, :ranks], self.clicks[seen, :ranks]])
+        order = np.lexsort(cells.T[::-1]) if cells.size else slice(None)
+        digest = hashlib.blake2b(digest_size=16)
+        digest.update(np.ascontiguousarray(cells[order]).astype("<i8").tobytes())
+        digest.update(np.sort(self.sessions[self.sessions > 0]).astype("<i8").tobytes())
+        return digest.hexdigest()
 
     @classmethod
     def zeros(cls, offsets: npt.ArrayLike, ranks: int) -> Counts:
@@ -113,23 +181,29 @@ class Counts:
         chosen = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen.astype(np.int64)
         positions, offsets = flat.gather(self.offsets, chosen)
         return Counts(
-            offsets, self.impressions[positions], self.clicks[positions], self.sessions[chosen]
+            offsets,
+            self.impressions[positions],
+            self.clicks[positions],
+            self.sessions[chosen],
+            None if self.judge is None else self.judge.subset(chosen),
         )
 
     def __add__(self, other: Counts) -> Counts:
-        same = np.array_equal(self.offsets, other.offsets) and self.ranks == other.ranks
-        require(same, "counts", "of the same documents and ranks to be added", repr(other))
+        self._check_same(other)
+        judged = [part.judge for part in (self, other) if part.judge is not None]
         return Counts(
             self.offsets,
             self.impressions + other.impressions,
             self.clicks + other.clicks,
             self.sessions + other.sessions,
+            judged[0] + judged[1] if len(judged) == 2 else next(iter(judged), None),
         )
 
     def __repr__(self) -> str:
         return (
             f"Counts({self.queries} queries, {self.documents} documents, {self.ranks} ranks, "
-            f"{self.total} sessions, {int(self.clicks.sum())} clicks)"
+            f"{self.total} sessions, {int(self.clicks.sum())} clicks"
+            + (")" if self.judge is None else f"; {self.judge.total} sessions to judge by)")
         )
 
 
