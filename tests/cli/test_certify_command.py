@@ -2,6 +2,7 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
@@ -78,6 +79,47 @@ def test_rankings_with_and_without_the_guard(folder):
     table = pq.read_table(folder / "r.parquet").to_pydict()
     wanted = Guard(ranker, items.production).rank(items, 3, "u7")
     assert table["doc_id"] == items.ids()[1][wanted[wanted >= 0]].tolist()
+
+
+def test_rankings_have_scores_the_rankers_k_and_the_files_format(folder, tmp_path):
+    items, ranker = read_items(folder / "items.parquet"), Ranker.load(folder / "dr")
+    scores, (query_ids, doc_ids) = ranker.scores(items), items.ids()
+    query = np.repeat(query_ids, items.sizes)
+    expected = []
+    for name in query_ids:
+        own = np.flatnonzero(query == name)
+        best = own[np.argsort(-scores[own], kind="stable")][: len(ranker.card.weights)]
+        expected += [
+            {"query_id": name, "doc_id": doc_ids[d], "rank": place, "score": scores[d]}
+            for place, d in enumerate(best.tolist(), start=1)
+        ]
+    options = ("--items", folder / "items.parquet", "--sorted", "-o")
+    for end, read in READERS.items():
+        done = call("rank", folder, *options, tmp_path / f"ranked{end}")
+        assert done.exit_code == 0, end
+        assert read(tmp_path / f"ranked{end}") == expected, end
+    with pytest.raises(InputError, match="`output` must end with one of"):
+        call("rank", folder, *options, tmp_path / "ranked.xlsx")
+
+
+READERS = {
+    ".parquet": lambda path: pq.read_table(path).to_pylist(),
+    ".csv": lambda path: pa_csv.read_csv(path).to_pylist(),
+    ".csv.gz": lambda path: pa_csv.read_csv(path).to_pylist(),
+    ".json": lambda path: json.loads(path.read_text()),
+    ".jsonl": lambda path: [json.loads(line) for line in path.read_text().splitlines()],
+}
+
+
+def test_rankings_are_made_as_they_were_certified(folder, tmp_path):
+    Ranker.load(folder / "dr").save(tmp_path / "dr")
+    options = ("--items", folder / "items.parquet")
+    ranked = {way: call("rank", tmp_path, *options, f"--{way}") for way in ("sorted", "sampled")}
+    assert ranked["sorted"].stdout != ranked["sampled"].stdout
+    assert call("rank", tmp_path, *options).stdout == ranked["sampled"].stdout
+    call("certify", tmp_path, *options, "--sorted")
+    assert call("rank", tmp_path, *options).stdout == ranked["sorted"].stdout
+    assert call("rank", tmp_path, *options, "--sampled").stdout == ranked["sampled"].stdout
 
 
 def test_a_run_that_was_not_certified_has_no_page(folder, tmp_path):

@@ -7,14 +7,16 @@ from typing import Annotated
 
 import typer
 
-from saferank.cli.certify import Items, Production, Run, Slack, Sorted
+from saferank.cli.certify import Items, Production, Run, Slack
 from saferank.cli.output import print_json
 
 
 def rank(
     run: Run,
     items: Items,
-    k: Annotated[int, typer.Option("-k", help="Documents a query.")] = 5,
+    k: Annotated[
+        int | None, typer.Option("-k", help="Documents per query. [as the ranker was learned for]")
+    ] = None,
     guard: Annotated[
         float | None, typer.Option(help="Keep this share of production's utility on every query.")
     ] = None,
@@ -23,48 +25,43 @@ def rank(
     session: Annotated[
         str, typer.Option(help="Session id: the same one always gets the same rankings.")
     ] = "0",
-    sorted_: Sorted = False,
+    sorted_: Annotated[
+        bool | None,
+        typer.Option(
+            "--sorted/--sampled",
+            help="Sort by score, or draw from the scores. [as last certified; else sampled]",
+            show_default=False,
+        ),
+    ] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Parquet file to write; else JSON.")
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="File to write: .parquet, .csv, .json or .jsonl; else JSON here."
+        ),
     ] = None,
 ) -> None:
-    """Rank the documents of items with a saved ranker; columns query_id, doc_id, rank.
-
-    Rankings are drawn from the scores (the policy that was certified), or sorted with --sorted.
-    """
-    import numpy as np
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from saferank.data import read_items
-    from saferank.evaluation import Deployed
-    from saferank.files import whole_file
-    from saferank.rankers import Ranker
-    from saferank.safety import Guard
+    """Rank the documents of items with a saved ranker; columns query_id, doc_id, rank, score."""
+    from saferank.data import read_items, write_table
+    from saferank.rankers import Ranker, ranking_table
+    from saferank.safety import Guard, certified_deployment
     from saferank.safety.guard import draw
 
     ranker, data = Ranker.load(run), read_items(items)
-    deployed: Deployed = "sorted" if sorted_ else "sampled"
+    length = ranker.k if k is None else k
+    deployed = certified_deployment(run)
+    if sorted_ is not None:
+        deployed = "sorted" if sorted_ else "sampled"
     if guard is None:
-        ranked = draw(ranker.scores(data), data, k, session, deployed)
+        scores = ranker.scores(data)
     else:
         shown = data.production if production is None else Ranker.load(production)
         limit = 0.01 if slack is None else slack
         guarded = Guard(ranker, shown, keep=guard, slack=limit, deployed=deployed)
-        ranked = guarded.rank(data, k, session)
+        scores = guarded.scores(data, session)
         typer.echo(guarded.report(data).sentence(), err=True)
-    query, place = np.nonzero(ranked >= 0)
-    query_ids, doc_ids = data.ids()
-    table = pa.table(
-        {
-            "query_id": query_ids[query],
-            "doc_id": doc_ids[ranked[query, place]],
-            "rank": (place + 1).astype(np.int32),
-        }
-    )
+    table = ranking_table(data, draw(scores, data, length, session, deployed), scores)
     if output is None:
         print_json(table.to_pylist())
         return
-    with whole_file(output) as temporary:
-        pq.write_table(table, temporary, compression="zstd")
+    write_table(table, output)
     typer.echo(f"Written to {output}.", err=True)

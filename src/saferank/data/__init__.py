@@ -7,6 +7,7 @@ from saferank.data.letor_writing import write_letor
 from saferank.data.ranking import Batch, Collection, RankingData
 from saferank.data.scaling import Scaling
 from saferank.data.synthetic import synthetic
+from saferank.data.table_files import write_table
 from saferank.data.table_writing import write_items
 from saferank.data.tables import read_items
 
@@ -23,4 +24,5 @@ __all__ = [
     "synthetic",
     "write_items",
     "write_letor",
+    "write_table",
 ]

@@ -4,6 +4,7 @@ from saferank.rankers.estimator import RankingEstimator
 from saferank.rankers.learning import fit_relevance, learn
 from saferank.rankers.methods import METHODS, Recipe
 from saferank.rankers.ranker import Card, Ranker
+from saferank.rankers.rankings import ranking_table
 from saferank.rankers.training import Settings
 
 __all__ = [
@@ -15,4 +16,5 @@ __all__ = [
     "Settings",
     "fit_relevance",
     "learn",
+    "ranking_table",
 ]

@@ -63,6 +63,13 @@ class Ranker:
     adds_production: bool = False
     """Whether the scorer corrects production's score, which the data must then carry."""
 
+    @property
+    def k(self) -> int:
+        """The number of ranks that it was learned for; `InputError` where it does not say."""
+        known = len(self.card.weights)
+        require(known > 0, "k", "given: this ranker does not say how many ranks it is for", None)
+        return known
+
     def scores(self, data: RankingData) -> Floats:
         """One score a document."""
         width = self.scorer.width

@@ -1,6 +1,6 @@
 """Safety: certificates, the guard, and decisions to ship."""
 
-from saferank.safety.assessment import Assessment, assess
+from saferank.safety.assessment import Assessment, assess, certified_deployment
 from saferank.safety.certificate import Certificate, Curve, Distribution
 from saferank.safety.certifying import certify
 from saferank.safety.changes import Change, Moved
@@ -28,6 +28,7 @@ __all__ = [
     "Promise",
     "Selection",
     "assess",
+    "certified_deployment",
     "certify",
     "genspec",
     "high_confidence",

@@ -96,6 +96,13 @@ class Assessment:
             raise InputError(f"An assessment's record is off; {error!r}.") from error
 
 
+def certified_deployment(folder: str | Path) -> Deployed:
+    """How a run's rankings were last certified to be made: sampled where none was certified."""
+    if not (Path(folder) / FILE).is_file():
+        return "sampled"
+    return Assessment.load(folder).certificate.deployed
+
+
 def _log_of(record: dict[str, Any]) -> LogFacts:
     rates = tuple(RankRate(**one) for one in record["by_rank"])
     return LogFacts(**{**record, "sentences": tuple(record["sentences"]), "by_rank": rates})
