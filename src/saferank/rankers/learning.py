@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,11 +30,13 @@ from saferank.rankers.lambdas import LambdaGoal
 from saferank.rankers.methods import METHODS, Recipe
 from saferank.rankers.problem import Log, label_terms, labelled, split, terms
 from saferank.rankers.ranker import Card, Ranker, versions
+from saferank.rankers.run_key import run_key
 from saferank.rankers.scorers import Run, Scorer, family
 from saferank.rankers.training import History, Part
 from saferank.seeds import derive
 
 Production = Ranker | npt.ArrayLike | None
+Given = tuple[RankingData, Counts | None]
 Histories = dict[str, dict[str, list[float]]]
 
 
@@ -77,7 +77,7 @@ def learn(
     recipe = METHODS[method].changed(**changes)
     run = _Run(recipe, users, production, seed, predictor)
     log, held = run.logs(data, counts, validation)
-    folder = None if checkpoint is None else Path(checkpoint) / run.key(method, data, counts)
+    folder = None if checkpoint is None else Path(checkpoint) / run.key(method, log)
     scorer, histories = run.scorer(log, held, folder)
     if folder is not None:
         _remove(folder)
@@ -130,11 +130,13 @@ class _Run:
     ) -> tuple[Log, Log]:
         """Training and validation queries, scaled, with production's scores where known."""
         log = self._log(self._with_production(data, self.production), counts)
+        self._given: tuple[Given, Given | None] = (log.data, counts), None
         held = None
         if validation is not None:
             ranker = self.production if isinstance(self.production, Ranker) else None
             held = self._log(self._with_production(validation[0], ranker), validation[1])
             require(held.data.width == data.width, "validation", "of the same features", held.data)
+            self._given = self._given[0], (held.data, validation[1])
         train, held = split(log, held, self.seed)
         scaling = self.scaling_of(data)
         self._unscaled = (train.data, held.data)
@@ -328,17 +330,20 @@ class _Run:
             versions=versions(),
         )
 
-    def key(self, method: str, data: RankingData, counts: Counts | None) -> str:
-        """Names this run: another recipe, seed, data or log has another checkpoint."""
-        digest = hashlib.blake2b(digest_size=8)
-        digest.update(
-            json.dumps([method, self.recipe.record(), self.seed], sort_keys=True).encode()
+    def key(self, method: str, log: Log) -> str:
+        """Names this run: no run with any other input has its checkpoint."""
+        ranker = self.production if isinstance(self.production, Ranker) else None
+        return run_key(
+            method,
+            self.recipe,
+            self.seed,
+            learned_from=self._given[0],
+            validation=self._given[1],
+            sessions=[log.counts.total],
+            users=self.users,
+            production=ranker,
+            predictor=self.predictor,
         )
-        digest.update(data.fingerprint().encode())
-        if counts is not None:
-            digest.update(counts.clicks.data)
-            digest.update(counts.impressions.data)
-        return digest.hexdigest()
 
 
 def _remove(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -82,6 +83,22 @@ class NetworkScorer:
             for parameter in list(other.module.parameters())[-2:]:
                 parameter.mul_(factor)
         return other
+
+    def fingerprint(self) -> str:
+        """A name for its layers, its parameters, and what it says of some fixed documents.
+
+        The last tells modules apart that differ in code alone.
+        """
+        digest = hashlib.blake2b(digest_size=16)
+        digest.update(repr((self.width, self.hidden, self.module)).encode())
+        for name, value in self.module.state_dict().items():
+            plain = value.detach().cpu().contiguous().reshape(-1)
+            digest.update(repr((name, value.dtype, tuple(value.shape))).encode())
+            digest.update(plain.view(torch.uint8).numpy().tobytes())
+        probe = generator(0, "probe").normal(size=(8, self.width)).astype(np.float32)
+        still = type(self)(copy.deepcopy(self.module).eval(), self.width, self.hidden)
+        digest.update(still.scores(probe).tobytes())
+        return digest.hexdigest()
 
     def save(self, folder: Path) -> dict[str, Any]:
         """Write the parameters; returns what `load` needs beside them."""

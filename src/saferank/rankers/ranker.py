@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import platform
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -82,6 +84,12 @@ class Ranker:
                 "`production` scores must be with the items: this ranker adds to them."
             )
         return scores + data.production
+
+    def fingerprint(self) -> str:
+        """A name for what it computes: scorer, scaling, and whether production is added."""
+        parts = [self.scorer.fingerprint(), self.scaling.record(), self.adds_production]
+        text = json.dumps(parts, sort_keys=True)
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
     def rank(
         self, data: RankingData, k: int, *, mode: Literal["sample", "sort"] = "sort", seed: int = 0

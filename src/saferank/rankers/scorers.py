@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self
 
+import torch
+
 from saferank.flat import Floats
 from saferank.rankers.boosting import Trees
 from saferank.rankers.networks import ModuleFactory, NetworkScorer, feed_forward
@@ -31,6 +33,9 @@ class Scorer(Protocol):
 
     def silenced(self) -> Self:
         """A scorer that says 0 for every document and can still learn."""
+
+    def fingerprint(self) -> str:
+        """A name for its parameters and what it computes from them."""
 
     def save(self, folder: Path) -> dict[str, Any]:
         """Write the parameters; returns what loading needs beside them."""
@@ -74,7 +79,10 @@ class Networks:
     def fresh(self, width: int, settings: Settings, seed: int) -> Scorer:
         """A network with random parameters."""
         if self.own is not None:
-            return NetworkScorer(self.own(width), width, None)
+            # torch draws initial parameters from its global generator: for this call a seeded one
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(seed)
+                return NetworkScorer(self.own(width), width, None)
         hidden = settings.hidden if self.deep else ()
         return NetworkScorer(feed_forward(width, hidden, seed), width, hidden)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -91,6 +92,10 @@ class TreeScorer:
     def silenced(self) -> Self:
         """A scorer that says 0 for every document and can still learn."""
         return type(self).empty(self.width)
+
+    def fingerprint(self) -> str:
+        """A name for the trees."""
+        return hashlib.blake2b(self.text.encode(), digest_size=16).hexdigest()
 
     def save(self, folder: Path) -> dict[str, Any]:
         """Write the model text; returns what loading needs beside it."""
