@@ -226,7 +226,7 @@ def test_rankers_do_not_import_lightgbm():
     ("old", "new", "sentence"),
     [
         ("tree\n", "shrub\n", "a LightGBM model's text"),
-        ("max_feature_idx=23", "max_feature_idx=22", "`width` must be the 23 features"),
+        ("max_feature_idx=23", "max_feature_idx=22", "`feature_names` must be 23 words"),
         ("max_feature_idx=23", "max_feature_idx=9999999999", "`max_feature_idx` must be in"),
         ("left_child=1", "left_child=0", "a later node or a leaf"),
         ("left_child=1", "left_child=77", "a later node or a leaf"),

@@ -21,6 +21,7 @@ from saferank.rankers.goals import Place
 from saferank.rankers.networks import ModuleFactory
 from saferank.rankers.training import History, Part, Settings, evaluate
 from saferank.rankers.tree_scorer import TreeScorer, lightgbm
+from saferank.rankers.tree_text import Forest
 
 if TYPE_CHECKING:
     from saferank.rankers.scorers import Run
@@ -155,10 +156,10 @@ class Boosting:
 
     def _best(self) -> TreeScorer:
         kept = self.history.steps[self.history.best()]
-        return self._scorer(self.now.booster, self.start.trees + kept) if kept else self.start
+        return self.now.first(self.start.trees + kept) if kept else self.start
 
     def _scorer(self, model: Any, trees: int) -> TreeScorer:
-        return TreeScorer(model.model_to_string(num_iteration=trees), self.start.width)
+        return TreeScorer(Forest.parse(model.model_to_string(num_iteration=trees)))
 
     def _save(self, folder: Path, model: Any) -> None:
         with whole_folder(folder) as temporary:

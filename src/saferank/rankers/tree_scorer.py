@@ -1,4 +1,4 @@
-"""Boosted trees as a scorer, kept as LightGBM's own model text: any LightGBM can load it."""
+"""Boosted trees as a scorer, saved as LightGBM's own model text: any LightGBM can load it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import numpy as np
 from saferank.data.ranking import Features
 from saferank.errors import InputError, MissingExtraError, require
 from saferank.flat import Floats
-from saferank.rankers.tree_text import check_text
+from saferank.rankers.tree_text import Forest
+from saferank.rankers.tree_walk import Nodes, nodes_of, walk
 
 _LARGEST = 1 << 30  # bytes of a model's file
 
@@ -27,37 +28,47 @@ def lightgbm() -> Any:
     return lightgbm
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TreeScorer:
-    """A LightGBM model of any number of trees; 0 for every document where there is none."""
+    """Boosted trees of any number; 0 for every document where there is none."""
 
-    text: str
-    width: int
+    forest: Forest
 
     @property
     def kind(self) -> str:
         """The scorer's name in the table of scorers."""
         return "trees"
 
-    @cached_property
-    def booster(self) -> Any:
-        """The model as LightGBM has it."""
-        return lightgbm().Booster(model_str=self.text)
+    @property
+    def width(self) -> int:
+        """Number of features."""
+        return self.forest.width
 
     @property
     def trees(self) -> int:
         """Number of trees."""
-        return int(self.booster.num_trees())
+        return len(self.forest.trees)
+
+    @cached_property
+    def text(self) -> str:
+        """The model's text, which any LightGBM can load."""
+        return self.forest.text()
+
+    @cached_property
+    def booster(self) -> Any:
+        """The model as LightGBM has it, to grow more trees."""
+        return lightgbm().Booster(model_str=self.text)
+
+    @cached_property
+    def _nodes(self) -> Nodes:
+        return nodes_of(self.forest.trees)
 
     @classmethod
     def empty(cls, width: int) -> Self:
         """No tree yet."""
         require(width >= 1, "features", "at least 1 for trees", width)
-        package = lightgbm()
-        quiet = {"objective": "custom", "verbosity": -1}
-        nothing = package.Dataset(np.zeros((1, width), dtype=np.float32), params=quiet)
-        made = package.Booster(quiet, nothing)
-        return cls(made.model_to_string(), width)
+        names = tuple(f"Column_{feature}" for feature in range(width))
+        return cls(Forest(names, ("none",) * width))
 
     @classmethod
     def read(cls, path: Path, width: int | None = None) -> Self:
@@ -66,24 +77,21 @@ class TreeScorer:
         size = path.stat().st_size
         require(size <= _LARGEST, str(path), f"at most {_LARGEST} bytes", size)
         try:
-            text = path.read_text(encoding="utf-8")
+            text = path.read_bytes().decode("utf-8")
         except UnicodeDecodeError as error:
             raise InputError(f"`{path}` must be a LightGBM model's text; {error}.") from error
-        found = check_text(text)
-        require(width in (None, found), "width", f"the {found} features of the trees", width)
-        scorer = cls(text, found)
-        try:
-            require(scorer.trees >= 0, "trees", "a count", scorer.trees)
-        except lightgbm().basic.LightGBMError as error:
-            raise InputError(f"`{path}` must be a LightGBM model; {error}") from error
-        return scorer
+        forest = Forest.parse(text)
+        same = width in (None, forest.width)
+        require(same, "width", f"the {forest.width} features of the trees", width)
+        return cls(forest)
+
+    def first(self, trees: int) -> Self:
+        """The scorer of the first trees only."""
+        return type(self)(self.forest.first(trees))
 
     def scores(self, features: Features) -> Floats:
-        """One score a document."""
-        if features.shape[0] == 0:
-            return np.zeros(0)
-        found = self.booster.predict(features, raw_score=True)
-        return np.asarray(found, dtype=np.float64)
+        """One score per document."""
+        return walk(np.ascontiguousarray(features, dtype=np.float32), self._nodes)
 
     def copy(self) -> Self:
         """The same scorer; nothing here can change."""
