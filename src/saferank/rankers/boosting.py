@@ -51,7 +51,7 @@ class Trees:
     ) -> TreeScorer:
         """Read the trees that a ranker's folder holds."""
         del module
-        return TreeScorer.read(folder / "scorer.txt", int(record["width"]))
+        return TreeScorer.read(folder / "scorer.txt", record["width"])
 
 
 class Boosting:

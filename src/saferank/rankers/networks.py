@@ -14,13 +14,14 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from saferank.data.ranking import Features
 from saferank.errors import InputError, require
 from saferank.flat import Floats
 from saferank.kernels import threads
+from saferank.rankers.tensors import read_tensors
 from saferank.seeds import generator
 
 ModuleFactory = Callable[[int], nn.Module]
@@ -33,16 +34,22 @@ _ROWS = 4096
 def feed_forward(width: int, hidden: Sequence[int], seed: int) -> nn.Module:
     """A linear module, or an MLP with ReLU where `hidden` names layers."""
     rng = generator(seed, "network")
-    sizes = [width, *hidden, 1]
+    module = _layers(width, hidden).to_empty(device="cpu")
+    with torch.no_grad():
+        for layer in module:
+            if isinstance(layer, nn.Linear):
+                bound = 1 / np.sqrt(max(layer.in_features, 1))
+                for parameter in (layer.weight, layer.bias):
+                    drawn = rng.uniform(-bound, bound, tuple(parameter.shape))
+                    parameter.copy_(torch.from_numpy(drawn))
+    return module
+
+
+def _layers(width: int, hidden: Sequence[int]) -> nn.Sequential:
+    """The modules on the `meta` device: shapes without memory."""
     layers: list[nn.Module] = []
-    for inputs, outputs in itertools.pairwise(sizes):
-        layer = nn.Linear(inputs, outputs, device="meta").to_empty(device="cpu")
-        bound = 1 / np.sqrt(max(inputs, 1))
-        with torch.no_grad():
-            for parameter in (layer.weight, layer.bias):
-                drawn = rng.uniform(-bound, bound, tuple(parameter.shape))
-                parameter.copy_(torch.from_numpy(drawn))
-        layers += [layer, nn.ReLU()]
+    for inputs, outputs in itertools.pairwise([width, *hidden, 1]):
+        layers += [nn.Linear(inputs, outputs, device="meta"), nn.ReLU()]
     return nn.Sequential(*layers[:-1])
 
 
@@ -109,9 +116,10 @@ class NetworkScorer:
 
     @classmethod
     def load(cls, folder: Path, record: dict[str, Any], module: ModuleFactory | None) -> Self:
-        """Read what `save` wrote; a user's own module is made anew by its factory."""
-        width, hidden = int(record["width"]), record["hidden"]
-        require(0 <= width <= 1_000_000, "width", "in 0..1000000", width)
+        """Read what `save` wrote; a user's own module is rebuilt by its factory."""
+        width, hidden = record["width"], record["hidden"]
+        require(_count(width, 1_000_000), "width", "in 0..1000000", width)
+        made: nn.Module
         if hidden is None:
             if module is None:
                 raise InputError(
@@ -119,15 +127,21 @@ class NetworkScorer:
                 )
             made = module(width)
         else:
-            hidden = tuple(int(size) for size in hidden)
-            sane = len(hidden) <= 64 and all(0 < size <= 65536 for size in hidden)
-            require(sane, "hidden", "at most 64 layers of at most 65536", hidden)
-            made = feed_forward(width, hidden, seed=0)
-        try:
-            made.load_state_dict(load_file(folder / "scorer.safetensors"))
-        except (RuntimeError, OSError) as error:
-            raise InputError(f"`{folder}` must hold this scorer's parameters; {error}.") from error
+            sane = isinstance(hidden, list) and len(hidden) <= 64
+            sane = sane and all(_count(size, 65536) and size > 0 for size in hidden)
+            require(sane, "hidden", "at most 64 layers of at most 65536", str(hidden)[:80])
+            hidden = tuple(hidden)
+            made = _layers(width, hidden)
+        state = read_tensors(folder / "scorer.safetensors", made.state_dict())
+        if hidden is not None:
+            # copied, not taken as they are: where they lie in memory changes the last bits of a sum
+            made.to_empty(device="cpu")
+        made.load_state_dict(state)
         return cls(made, width, hidden)
+
+
+def _count(value: object, most: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
 
 
 @contextmanager

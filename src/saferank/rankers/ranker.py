@@ -20,6 +20,7 @@ from saferank.plackett_luce import sample
 from saferank.rankers.networks import ModuleFactory
 from saferank.rankers.scorers import SCORERS, Networks, Scorer
 from saferank.rankers.tree_scorer import TreeScorer
+from saferank.records import convert, from_dict
 
 FORMAT = 1
 
@@ -131,14 +132,14 @@ class Ranker:
         try:
             require(record["format"] == FORMAT, "format", f"{FORMAT}", record["format"])
             scorer = _load_scorer(Path(folder), record["scorer"], module)
-            return cls(
-                scorer,
-                Scaling.from_record(record["scaling"]),
-                Card(**record["card"]),
-                bool(record["adds_production"]),
-            )
+            scaling = Scaling.from_record(record["scaling"])
+            same = scaling.width == scorer.width
+            require(same, "scaling", f"of the scorer's {scorer.width} features", scaling.width)
+            card = from_dict(Card, record["card"], "card")
+            adds = convert(bool, record["adds_production"], "adds_production")
+            return cls(scorer, scaling, card, adds)
         except (KeyError, TypeError) as error:
-            raise InputError(f"`{path}` must be a ranker's record; {error!r} is off.") from error
+            raise InputError(f"`{path}` must be a ranker's record; {error!r}.") from error
 
     @classmethod
     def _of_trees(cls, path: Path) -> Self:
@@ -151,5 +152,7 @@ def _load_scorer(folder: Path, record: dict[str, Any], module: ModuleFactory | N
     kind = record["kind"]
     if kind == "module":
         return Networks().load(folder, record, module)
-    require(kind in SCORERS, "scorer", f"one of {', '.join(SCORERS)}", kind)
+    require(
+        isinstance(kind, str) and kind in SCORERS, "scorer", f"one of {', '.join(SCORERS)}", kind
+    )
     return SCORERS[kind].load(folder, record, module)
