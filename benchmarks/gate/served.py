@@ -1,0 +1,85 @@
+"""What a run would really serve, as a policy that the referee can judge.
+
+The only place that knows how the tool serves: change it when serving changes.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from benchmarks.gate.command_line import run, supports
+from benchmarks.gate.preparing import Prepared
+from benchmarks.shops import Mixture, World, in_order, sampled
+from benchmarks.shops.truth import Policy
+
+EVERY = 100_000
+"""More documents than a query has: `rank` then gives the scores of all."""
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A learned ranker in a shop: where it is, and its scores in the truth's order."""
+
+    world: World
+    ready: Prepared
+    folder: Path
+    columns: dict[str, str]
+    """Names of the items' columns."""
+    scores: np.ndarray
+
+
+def load(world: World, ready: Prepared, folder: Path, columns: dict[str, str]) -> Run:
+    """The scores of a saved ranker, as `saferank rank` writes them."""
+    path = folder.with_suffix(".scores.parquet")
+    ranked = run(
+        "rank", folder, "--items", ready.items, *ready.options, "-k", EVERY, "--sorted", "-o", path
+    )
+    if ranked.code != 0:
+        raise RuntimeError(f"rank: exit {ranked.code}: {ranked.sentence}")
+    table = pq.read_table(path)
+    scores = world.in_order(table["query_id"], table["doc_id"], table["score"])
+    return Run(world, ready, folder, columns, scores)
+
+
+def alone(ranker: Run, deployed: str) -> Policy:
+    """The ranker as it would be served without a guard."""
+    return in_order(ranker.scores) if deployed == "sorted" else sampled(ranker.scores)
+
+
+def guarded(ranker: Run, deployed: str, keep: float, slack: float) -> Policy:
+    """The ranker behind the guard: the share of each query, and what the others get.
+
+    The others get what production really shows once the command line knows what that is;
+    until then Plackett-Luce over production's score, as `saferank rank --guard` draws it.
+    """
+    truth, catalogue = ranker.world.truth, ranker.world.catalogue
+    share = _shares(ranker, deployed, keep, slack)
+    if supports("certify", "--production-policy"):
+        return Mixture(share, alone(ranker, deployed), truth.production)
+    scores = catalogue.weekly_scores[-1][catalogue.listed]
+    if ranker.world.shop.production == "uniform":
+        scores = np.zeros_like(scores)
+    others = in_order(scores) if deployed == "sorted" else sampled(scores)
+    return Mixture(share, alone(ranker, deployed), others)
+
+
+def _shares(ranker: Run, deployed: str, keep: float, slack: float) -> np.ndarray:
+    """The share of each query's sessions that get the new ranker, in the truth's order."""
+    import saferank as sr
+
+    known = inspect.signature(sr.data.read_items).parameters
+    named = ranker.ready.options and "columns" in known
+    items = sr.data.read_items(ranker.ready.items, **({"columns": ranker.columns} if named else {}))
+    new = sr.rankers.Ranker.load(ranker.folder)
+    guard = sr.safety.Guard(new, items.production, keep=keep, slack=slack, deployed=deployed)
+    query_ids, doc_ids = items.ids()
+    first = np.asarray(doc_ids)[items.offsets[:-1]]
+    query, _ = ranker.world.positions(query_ids, first)
+    share = np.empty(items.queries)
+    share[query] = guard.mixing(items)
+    return share

@@ -1,0 +1,130 @@
+"""Verdicts against the truth, in one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from statistics import median
+from typing import Any
+
+Record = dict[str, Any]
+
+WORSE, BETTER = -1.0, 5.0
+"""Per cent of clicks: what must not be shipped, and what should be."""
+GROUPS: tuple[tuple[str, Callable[[Record], bool]], ...] = (
+    ("all", lambda _: True),
+    ("dr", lambda r: r["method"] == "dr"),
+    ("prpo", lambda r: r["method"] == "prpo"),
+    ("keep", lambda r: r["method"] == "keep"),
+    ("production sorts", lambda r: r["shop"]["production"] == "sorted"),
+    ("sorts with noise", lambda r: r["shop"]["production"] == "noisy"),
+    ("samples", lambda r: r["shop"]["production"] == "sampled"),
+    ("drifts", lambda r: r["shop"]["production"] == "drift"),
+    ("uniform", lambda r: r["shop"]["production"] == "uniform"),
+    ("users scan and stop", lambda r: r["shop"]["users"] == "cascade"),
+)
+COLUMNS = (
+    "verdict", "cases", "refused", "shipped", "worse", "worse shipped", "wrong of shipped",
+    "better", "better shipped", "certified gain", "true gain", "clicks in interval",
+    "utility in interval", "promise broken",
+)  # fmt: skip
+
+
+def rows(records: Iterable[Record]) -> list[list[str]]:
+    """The table's rows: by kind of verdict, then by method and by what the shop is like."""
+    kept = list(records)
+    found = []
+    for check in dict.fromkeys(record["check"] for record in kept):
+        mine = [record for record in kept if record["check"] == check]
+        for name, belongs in GROUPS:
+            group = [record for record in mine if belongs(record)]
+            if group:
+                found.append([f"{check}: {name}", *_figures(group)])
+    return found
+
+
+def _figures(group: Sequence[Record]) -> list[str]:
+    known = [r for r in group if "truth" in r]
+    judged = [r for r in known if r.get("ship") is not None]
+    shipped = [r for r in judged if r["ship"]]
+    worse = [r for r in judged if r["truth"]["percent"] < WORSE]
+    better = [r for r in judged if r["truth"]["percent"] >= BETTER]
+    wrong, right = ([r for r in some if r["ship"]] for some in (worse, better))
+    gains = [gain for r in shipped if (gain := certified_percent(r)) is not None]
+    return [
+        str(len(group)),
+        str(len(group) - len(judged)),
+        str(len(shipped)),
+        str(len(worse)),
+        f"{len(wrong)} ({_share(len(wrong), len(judged))} of all)",
+        _share(len(wrong), len(shipped)),
+        str(len(better)),
+        _share(len(right), len(better)),
+        f"{median(gains):+.1f} %" if gains else "",
+        f"{median(r['truth']['percent'] for r in shipped):+.1f} %" if shipped else "",
+        _covered(judged, lambda r: r["truth"]["difference"]),
+        _covered(judged, lambda r: (r.get("utility") or {}).get("difference")),
+        _mean(r["promise_broken"] for r in shipped if r.get("promise_broken") is not None),
+    ]
+
+
+def certified_percent(record: Record) -> float | None:
+    """The lower end of the change in per cent of production's value, as the verdict has it."""
+    change, production = record.get("difference"), record.get("production")
+    if not change or not production or change["lower"] is None or not production["estimate"]:
+        return None
+    return float(100 * change["lower"] / production["estimate"])
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part / whole:.0%}" if whole else ""
+
+
+def _mean(values: Iterable[float]) -> str:
+    kept = list(values)
+    return f"{sum(kept) / len(kept):.0%}" if kept else ""
+
+
+def _covered(group: Sequence[Record], truth: Callable[[Record], float | None]) -> str:
+    """How many intervals of the unguarded difference hold the truth."""
+    hits = [
+        one["lower"] <= value <= one["upper"]
+        for r in group
+        if not r["guarded"]
+        and (one := r.get("difference"))
+        and one["lower"] is not None
+        and (value := truth(r)) is not None
+    ]
+    return f"{sum(hits)} of {len(hits)}" if hits else ""
+
+
+def markdown(records: Iterable[Record]) -> str:
+    """The table for a document."""
+    lines = ["| " + " | ".join(COLUMNS) + " |", "|" + " --- |" * len(COLUMNS)]
+    lines += ["| " + " | ".join(row) + " |" for row in rows(records)]
+    return "\n".join(lines)
+
+
+def wrong(records: Iterable[Record]) -> list[str]:
+    """The cases to look at: what was shipped and truly loses, in words."""
+    return [
+        f"{r['world']} {r['method']} {r['check']}: truly {r['truth']['percent']:+.1f} %; "
+        f"{r['sentence']}"
+        for r in records
+        if r.get("ship") and r.get("truth", {}).get("percent", 0.0) < WORSE
+    ]
+
+
+def frictions(records: Iterable[Record]) -> dict[str, int]:
+    """What got in the way, and in how many worlds."""
+    seen = {(r["world"], text) for r in records for text in _texts(r)}
+    counted: dict[str, int] = {}
+    for _, text in seen:
+        counted[text] = counted.get(text, 0) + 1
+    return dict(sorted(counted.items(), key=lambda pair: -pair[1]))
+
+
+def _texts(record: Record) -> list[str]:
+    texts = [": ".join(text.split(": ")[:3])[:110] for text in record.get("frictions", [])]
+    if record.get("refused"):
+        texts.append(f"refused at {record.get('at', 'count')}: {record['refused'][:90]}")
+    return texts
