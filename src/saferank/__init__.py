@@ -24,7 +24,7 @@ _PACKAGES = (
     "report",
     "safety",
 )
-_FUNCTIONS = {"certify": "saferank.safety", "learn": "saferank.rankers"}
+_FUNCTIONS = {"certify": "saferank.safety", "count": "saferank.logs", "learn": "saferank.rankers"}
 
 __all__ = ["__version__", *_PACKAGES, *_FUNCTIONS]
 

@@ -69,6 +69,42 @@ def test_for_scripts_with_items(
     assert {"name", "value", "severity", "meaning", "advice"} == set(told["findings"][0])
 
 
+def test_a_log_that_is_not_good_enough_has_exit_code_three(
+    log: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = pq.read_table(log)
+    silent = table.set_column(3, "click", pa.array([False] * 400))
+    pq.write_table(silent, log)
+    arguments = ("logs", "check", log, "--column", "rank=position")
+    for more in ((), ("--json",)):
+        code, said, _ = saferank(monkeypatch, capsys, *arguments, *more)
+        assert code == 3
+        assert "not good enough" in said
+
+
+def test_robots_to_a_list_that_count_takes(
+    log: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = pq.read_table(log)
+    visitor = [f"v{number % 40}" for number in range(400)]
+    click = [name == "v7" or number % 9 == 0 for number, name in enumerate(visitor)]
+    table = table.set_column(3, "click", pa.array(click))
+    table = table.append_column("visitor", pa.array(visitor))
+    pq.write_table(pa.concat_tables([table] * 4), log)
+    columns = ("--column", "rank=position", "--column", "user_id=visitor")
+    listed = log.parent / "robots.csv"
+    code, _, _ = saferank(monkeypatch, capsys, "logs", "check", log, *columns, "--robots", listed)
+    assert code == 0
+    assert listed.read_text().splitlines() == ['"user_id"', '"v7"']
+    counts = log.parent / "counts.parquet"
+    code, said, _ = saferank(
+        monkeypatch, capsys, "count", log, "-o", counts, *columns, "--exclude", listed
+    )
+    assert code == 0
+    assert "40 rows are on the list of exclusions and are left out." in said
+    assert sum(pq.read_table(counts)["impressions"].to_pylist()) == 1560
+
+
 def test_bad_input(
     log: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

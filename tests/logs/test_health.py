@@ -105,7 +105,7 @@ def test_always_the_same_list(tmp_path: Path) -> None:
     log = frame()
     log["doc_id"] = log["rank"]
     health = checked(log, tmp_path)
-    same = finding(health, "always the same list")
+    same = finding(health, "always the same order")
     assert (same.value, same.severity) == (1, "problem")
     links = finding(health, "overlap between ranks")
     assert (links.value, links.severity) == (0, "problem")
@@ -130,7 +130,7 @@ def test_bad_rows_are_told(tmp_path: Path) -> None:
     many = log.assign(rank=log["rank"].where(log.index >= 2000, 0))
     assert finding(checked(many, tmp_path), "bad rows").severity == "problem"
     with pytest.raises(InputError, match="must have rows to check"):
-        checked(log.assign(rank=0), tmp_path)
+        checked(log.assign(rank=-1), tmp_path)
 
 
 def test_duplicates(tmp_path: Path) -> None:
@@ -142,18 +142,93 @@ def test_duplicates(tmp_path: Path) -> None:
     assert (unknown.value, unknown.severity) == ("unknown", "note")
 
 
-def test_robots(tmp_path: Path) -> None:
+def test_robots_are_named_and_can_be_excluded(tmp_path: Path) -> None:
+    """Visitors 0 and 1 are robots that click nearly everything, in sessions of their own."""
+    rng = np.random.default_rng(3)
     log = frame(ranks=6)
-    eager = log.session_id < 100
-    log.loc[eager, "click"] = True
-    assert finding(checked(log, tmp_path), "robots").severity == "warning"
-    assert "sessions click each of 5" in finding(checked(log, tmp_path), "robots").meaning
+    log["visitor"] = log.session_id % 500 + 2
+    robot = log.session_id < 100
+    log.loc[robot, "visitor"] = log.session_id[robot] % 2
+    log.loc[robot, "click"] = rng.random(robot.sum()) < 0.97
+    log.loc[log.query_id == 3, "click"] = True
+    health = checked(log, tmp_path, columns={"user_id": "visitor"})
+    found = finding(health, "robots")
+    assert found.severity == "warning"
+    assert "--exclude FILE" in found.advice
+    named = {name: set(ids.to_pylist()) for name, ids in health.robots.named.items()}
+    assert named["user_id"] == {0, 1}
+    lists = log.groupby("session_id").click.agg(["size", "sum"])
+    wild = lists[(lists["size"] >= 5) & (lists["sum"] == lists["size"])]
+    assert named["session_id"] == set(wild.index)
+    assert named["query_id"] == {3}
+    by_kind = {
+        "user_id": log[robot].click.sum(),
+        "session_id": log[log.session_id.isin(wild.index)].click.sum(),
+        "query_id": log[log.query_id == 3].click.sum(),
+    }
+    assert health.robots.clicks == by_kind
+    assert found.value == pytest.approx(max(by_kind.values()) / log.click.sum())
+    rest = checked(log, tmp_path, columns={"user_id": "visitor"}, exclude=health.robots.table())
+    assert finding(rest, "robots").severity == "good"
+    left = ~log.visitor.isin([0, 1]) & ~log.session_id.isin(wild.index) & (log.query_id != 3)
+    assert rest.report.rows == left.sum()
+    assert rest.report.excluded == (~left).sum()
+
+
+def test_robots_without_sessions_are_queries(tmp_path: Path) -> None:
     wild = frame().drop(columns="session_id")
     wild.loc[wild.query_id == 3, "click"] = True
     found = finding(checked(wild, tmp_path), "robots")
     expected = wild[wild.query_id == 3].click.sum() / wild.click.sum()
     assert found.value == pytest.approx(expected)
-    assert found.meaning.startswith("1 queries have over 0.9 clicks")
+    assert "1 queries with 90% of 100 or more" in found.meaning
+    assert "(query_id 3)" in found.meaning
+
+
+def test_a_fixed_ranking_with_delisted_products_is_a_fixed_ranking(tmp_path: Path) -> None:
+    """Twelve products in one order; each is out of stock now and then, so lists differ."""
+    rng = np.random.default_rng(5)
+    lists = []
+    for session in range(2000):
+        there = [product for product in range(12) if rng.random() > 0.1][:6]
+        lists += [
+            {"session_id": session, "query_id": session % 20, "doc_id": product, "rank": rank,
+             "click": rng.random() < 0.5 / rank}
+            for rank, product in enumerate(there, start=1)
+        ]  # fmt: skip
+    health = checked(pd.DataFrame(lists), tmp_path)
+    same = finding(health, "always the same order")
+    assert (same.value, same.severity) == (1, "problem")
+    assert "(0.0% the same list; in the others some documents come or go)" in same.meaning
+    links = finding(health, "overlap between ranks")
+    assert links.severity == "warning"
+    assert "the order itself never varied" in links.meaning
+    assert health.verdict == "not good enough"
+
+
+def test_swaps_are_no_fixed_ranking(tmp_path: Path) -> None:
+    log = frame()
+    log["doc_id"] = log["rank"]
+    swapped = (log.session_id % 50 == 0) & (log["rank"] <= 2)
+    log.loc[swapped, "doc_id"] = 3 - log["rank"][swapped]
+    same = finding(checked(log, tmp_path), "always the same order")
+    queries = log[swapped].query_id.nunique() / log.query_id.nunique()
+    assert same.value == pytest.approx(1 - queries)
+
+
+def test_ranks_from_zero_are_found_out_and_said(tmp_path: Path) -> None:
+    log = frame()
+    from_one, from_zero = (
+        checked(log, tmp_path), checked(log.assign(rank=log["rank"] - 1), tmp_path)
+    )  # fmt: skip
+    first, *others = from_zero.findings
+    assert (first.name, first.severity) == ("ranks from 0", "warning")
+    assert "--rank-from 0" in first.advice
+    assert tuple(others) == from_one.findings
+    assert from_zero.by_rank == from_one.by_rank
+    assert all("skip-bad" not in found.advice for found in from_zero.findings)
+    said = checked(log.assign(rank=log["rank"] - 1), tmp_path, rank_from=0)
+    assert said.findings == from_one.findings
 
 
 def test_drift(tmp_path: Path) -> None:

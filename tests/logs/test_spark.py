@@ -120,10 +120,10 @@ def test_hive_partitions(spark: Any, tmp_path: Path) -> None:
 
 
 def test_tables_of_the_engine_and_bad_rows(spark: Any) -> None:
-    frame = spark.createDataFrame([(1, 1, 1, True), (1, 2, 0, False)], "query_id int, doc_id int, "
+    frame = spark.createDataFrame([(1, 1, 1, True), (1, 2, -1, False)], "query_id int, doc_id int, "
                                   "rank int, click boolean")  # fmt: skip
     frame.createOrReplaceTempView("clicks")
-    with pytest.raises(InputError, match=r"1 of 2 rows .* query_id 1, doc_id 2, rank 0"):
+    with pytest.raises(InputError, match=r"1 of 2 rows .* query_id 1, doc_id 2, rank -1"):
         sr.logs.count("clicks", engine="spark")
     table = sr.logs.count("clicks", engine="spark", skip_bad=True)
     assert table.to_arrow().to_pylist() == [
@@ -142,3 +142,17 @@ def test_through_the_driver(spark: Any, tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(engines.Spark, "writes_here", property(lambda _: False))
     pq.write_table(messy_log(500), tmp_path / "log.parquet")
     same(tmp_path / "log.parquet", skip_bad=True)
+
+
+def test_tables_in_memory_and_exclusions(spark: Any) -> None:
+    log = pa.table({
+        "session_id": [1, 1, 2, 2, 3, 3], "query_id": ["a"] * 6, "doc_id": [1, 2, 2, 1, 1, 2],
+        "rank": [0, 1, 0, 1, 0, 1], "click": [True, False, False, True, True, True],
+    })  # fmt: skip
+    options = {"rank_from": 0, "exclude": pa.table({"session_id": [3]})}
+    local, there = (
+        sr.count(log, engine=engine, **options).to_arrow() for engine in ("duckdb", "spark")
+    )
+    assert there.to_pylist() == local.to_pylist()
+    with pytest.raises(InputError, match="ranks count from 0"):
+        sr.count(log, engine="spark")

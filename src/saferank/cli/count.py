@@ -19,6 +19,8 @@ def count(
     column: options.Column = None,
     where: options.Where = None,
     top: options.Top = None,
+    rank_from: options.RankFrom = None,
+    exclude: options.Exclude = None,
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Leave bad rows out and tell of them.")
     ] = False,
@@ -30,7 +32,7 @@ def count(
 ) -> None:
     """Count impressions and clicks of each query, document and rank of a click log.
 
-    The log has one row a shown document (query_id, doc_id, rank from 1, click, and maybe
+    The log has one row per shown document (query_id, doc_id, rank from 1, click, and maybe
     session_id), or is already summed (impressions, clicks instead of click).
     """
     from saferank import logs
@@ -42,6 +44,8 @@ def count(
         columns=options.columns_of(column),
         where=where or (),
         top=top,
+        rank_from=1 if rank_from is None else rank_from,
+        exclude=exclude,
         skip_bad=skip_bad,
         use_sessions=not ignore_sessions,
     )

@@ -39,6 +39,18 @@ IgnoreSessions = Annotated[
         help="Leave `session_id` alone: no search for repeated rows; cheaper.",
     ),
 ]
+RankFrom = Annotated[
+    int | None,
+    typer.Option("--rank-from", metavar="0|1", help="The log's first rank.", min=0, max=1),
+]
+Exclude = Annotated[
+    Path | None,
+    typer.Option(
+        "--exclude",
+        metavar="FILE",
+        help="Rows to leave out: CSV or Parquet with columns named as the log's.",
+    ),
+]
 Engine = Annotated[
     str, typer.Option("--engine", help="duckdb, spark, or a URL that Ibis connects to.")
 ]

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Look at click logs.", no_args_is_help=True)
 
+NOT_GOOD_ENOUGH = 3
+
 
 @app.callback()
 def _root() -> None:
@@ -37,13 +39,26 @@ def check(
     column: options.Column = None,
     where: options.Where = None,
     top: options.Top = None,
+    rank_from: options.RankFrom = None,
+    exclude: options.Exclude = None,
+    robots: Annotated[
+        Path | None,
+        typer.Option(
+            "--robots",
+            metavar="FILE",
+            help="Write users, sessions and queries that click like robots, for --exclude.",
+        ),
+    ] = None,
     ignore_sessions: options.IgnoreSessions = False,
     engine: options.Engine = "duckdb",
     memory: options.Memory = None,
     spill: options.Spill = None,
     json: Json = False,
 ) -> None:
-    """Tell whether a click log is good enough to learn from, and what is wrong with it."""
+    """Tell whether a click log is good enough to learn from, and what is wrong with it.
+
+    Exit code 3 says that it is not good enough.
+    """
     from saferank import data, logs
     from saferank.charts import save_chart
 
@@ -54,15 +69,21 @@ def check(
         columns=options.columns_of(column),
         where=where or (),
         top=top,
+        rank_from=rank_from,
+        exclude=exclude,
         use_sessions=not ignore_sessions,
         temperature=temperature,
     )
     if chart is not None:
         save_chart(logs.click_rate_chart(health), chart)
+    if robots is not None:
+        data.write_table(health.robots.table(), robots)
     if json:
         print_json(health.record())
-        return
-    _print(health)
+    else:
+        _print(health)
+    if health.verdict == "not good enough":
+        raise typer.Exit(NOT_GOOD_ENOUGH)
 
 
 def _print(health: LogHealth) -> None:

@@ -31,7 +31,7 @@ from saferank.evaluation.sessions import session_moments
 from saferank.flat import Floats
 from saferank.gains import Evidence, exact, from_log
 from saferank.logs import Counts
-from saferank.logs.counting import LogName
+from saferank.logs.sources import LogName
 
 Variance = Literal["ranks", "bound"]
 

@@ -16,10 +16,9 @@ from saferank.evaluation.intervals import QueryScores
 from saferank.evaluation.session_scores import SessionScore
 from saferank.flat import Floats
 from saferank.logs import Counts
-from saferank.logs.counting import LogName
 from saferank.logs.engines import opened
 from saferank.logs.schema import read_log
-from saferank.logs.sources import find
+from saferank.logs.sources import LogName, find
 
 
 def session_moments(

@@ -50,6 +50,10 @@ class CountReport:
     """Rows at ranks below the cut, left out."""
     bad: tuple[BrokenRule, ...] = ()
     """Rules that rows break; those rows are left out."""
+    excluded: int = 0
+    """Rows that an exclusion list leaves out; they are not among `rows`."""
+    from_zero: bool = False
+    """Whether every list begins at rank 0, although ranks were taken to count from 1."""
 
     @property
     def bad_rows(self) -> int:
@@ -72,6 +76,8 @@ class CountReport:
             told.append(f"{self.duplicates:,} rows repeat another of their session: counted once.")
         if self.beyond:
             told.append(f"{self.beyond:,} rows lie beyond the cut and are left out.")
+        if self.excluded:
+            told.append(f"{self.excluded:,} rows are on the list of exclusions and are left out.")
         told += [f"Left out: {broken}." for broken in self.bad]
         return told
 

@@ -12,14 +12,19 @@ from typing import Any
 
 from saferank.errors import InputError, require
 from saferank.files import whole_file
-from saferank.logs import conditions, examples, sources
+from saferank.logs import conditions, examples, rank_origin, sources
 from saferank.logs.count_table import COLUMNS, BrokenRule, CountReport, CountTable
 from saferank.logs.engines import DuckDB, Engine, opened
-from saferank.logs.schema import BEYOND, Log, columns_of, read_log
+from saferank.logs.exclusions import ExclusionList, Exclusions
+from saferank.logs.schema import BEYOND, RANK_RULE, Log, columns_of, read_log
+from saferank.logs.sources import LogName
 from saferank.logs.tally import added_sessions, check_sessions, sessions, tally, total
 
+FROM_ZERO = (
+    "the log's ranks count from 0: every list begins there; give --rank-from 0 (rank_from=0 in "
+    "Python), or leave rank 0 out with --where 'rank>=1' if it is no result."
+)
 _KEPT = 1  # stands for all ranks where only their sum is asked for
-LogName = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 @dataclass(frozen=True)
@@ -41,10 +46,13 @@ def count(
     top: int | None = None,
     skip_bad: bool = False,
     use_sessions: bool = True,
+    rank_from: int = 1,
+    exclude: ExclusionList | None = None,
 ) -> CountTable:
     """Count impressions and clicks of each (query, document, rank) of a click log.
 
-    log: Parquet, CSV or JSON-lines files, folders, globs, hive partitions, or an engine's table.
+    log: Parquet, CSV or JSON-lines files, folders, globs, hive partitions, an engine's table, or a
+    table in memory (pandas, Polars, Arrow).
     output: a Parquet file to write; without it the counts stay in memory.
     engine: "duckdb", "spark", a URL of Ibis, or an `EngineChoice` with memory and spill folder.
     columns: the log's names where they differ, as {"rank": "position"}.
@@ -53,6 +61,9 @@ def count(
     skip_bad: leave bad rows out and tell of them, instead of refusing the log.
     use_sessions: with a `session_id`, count repeated rows once, refuse two documents at one rank
     of a session, and count sessions; `False` leaves the column alone and is cheaper.
+    rank_from: the log's first rank, 0 or 1; counts always have ranks from 1.
+    exclude: rows to leave out, such as those of robots: a CSV or Parquet file or a table whose
+    columns are named as the log's and hold the values whose rows are left out.
     """
     with counted(
         log,
@@ -61,8 +72,12 @@ def count(
         where=where,
         top=top,
         use_sessions=use_sessions,
-        beside=None if output is None else Path(output).parent,
+        rank_from=rank_from,
+        exclude=exclude,
+        output=None if output is None else Path(output),
     ) as result:
+        if result.report.from_zero:
+            raise InputError(FROM_ZERO)
         if result.report.bad and not skip_bad:
             raise InputError(_refusal(result.report))
         if result.report.groups == 0:
@@ -109,46 +124,58 @@ def counted(
     where: Sequence[str] = (),
     top: int | None = None,
     use_sessions: bool = True,
-    beside: Path | None = None,
+    rank_from: int = 1,
+    exclude: ExclusionList | None = None,
+    output: Path | None = None,
 ) -> Iterator[Counted]:
     """Run the one pass over the log; the result lives as long as the block."""
     choice = EngineChoice(engine) if isinstance(engine, str) else engine
-    source = sources.find(log)
+    source, names = sources.find(log), columns_of(columns)
+    if output is not None:
+        sources.check_output(source, output)
+    excluded = None if exclude is None else Exclusions.read(exclude)
     if isinstance(source, sources.Files) and source.local and source.format == "parquet":
         named = {conditions.parse(text).column for text in where}
-        sources.check_parquet(source, {*columns_of(columns).values()} - {"sessions"} | named)
+        named |= set() if excluded is None else excluded.columns(names)
+        sources.check_parquet(source, {*names.values()} - {"sessions"} | named)
     with (
-        _scratch(choice.spill or beside) as folder,
+        _scratch(choice.spill or (output and output.parent)) as folder,
         opened(choice.name, memory=choice.memory, spill=folder) as running,
         _local(running, choice, folder) as local,
     ):
         table = conditions.filtered(running.read(source), where)
-        read = read_log(table, columns=columns, sessions=use_sessions, top=top)
+        before = None
+        if excluded is not None:
+            before, table = table.count(), excluded.without(table, names, running)
+        read = read_log(table, columns=columns, sessions=use_sessions, top=top, rank_from=rank_from)
         tallied = _brought(running, local, tally(read), folder / "tally.parquet")
         by_query = None
-        of_queries = _sessions_of(read, running, source, columns, where)
+        some = bool(where) or excluded is not None
+        of_queries = _sessions_of(read, running, source, columns, some)
         if of_queries is not None:
             by_query = _brought(running, local, of_queries, folder / "sessions.parquet")
             check_sessions(by_query)
         report = _report(running, tallied, by_query, read)
+        if before is not None:
+            report = replace(report, excluded=_number(running, before) - report.rows)
         yield Counted(report, running, local, tallied, by_query, read)
 
 
 def _sessions_of(
     log: Log,
     running: Engine,
-    source: sources.Files | sources.TableName,
+    source: sources.Source,
     columns: Mapping[str, str] | None,
-    where: Sequence[str],
+    some: bool,
 ) -> Any | None:
     """Sessions of queries: those of `session_id`, or what counts say of themselves, file by file.
 
-    Counts of some of the rows (`where`) do not know how many of their sessions are left.
+    Counts of only some of the rows do not know how many of their sessions are left.
     """
     if log.has_sessions:
         return sessions(log)
     names = columns_of(columns)
-    if not log.summed or where:
+    if not log.summed or some:
         return None
     parts = [source]
     if isinstance(source, sources.Files):
@@ -203,6 +230,14 @@ def _report(running: Engine, tallied: Any, by_query: Any | None, log: Log) -> Co
     )
     by_group = {row["group"]: row for row in groups.to_pyarrow().to_pylist()}
     kept = by_group.get(_KEPT, dict.fromkeys(groups.columns, 0))
+    bad = tuple(
+        BrokenRule(
+            log.rules[-place - 1], row["rows"], examples.example(running, log, place, tallied)
+        )
+        for place, row in sorted(by_group.items(), reverse=True)
+        if place < BEYOND
+    )
+    ranks_broken = any(broken.rule.startswith(RANK_RULE) for broken in bad)
     return CountReport(
         rows=sum(row["rows"] for row in by_group.values()),
         impressions=kept["impressions"],
@@ -213,14 +248,13 @@ def _report(running: Engine, tallied: Any, by_query: Any | None, log: Log) -> Co
         sessions=None if by_query is None else _all_sessions(by_query),
         duplicates=kept["rows"] - kept["impressions"] if log.has_sessions else 0,
         beyond=by_group.get(BEYOND, {"rows": 0})["rows"],
-        bad=tuple(
-            BrokenRule(
-                log.rules[-place - 1], row["rows"], examples.example(running, log, place, tallied)
-            )
-            for place, row in sorted(by_group.items(), reverse=True)
-            if place < BEYOND
-        ),
+        bad=bad,
+        from_zero=ranks_broken and rank_origin.counts_from_zero(running, log),
     )
+
+
+def _number(running: Engine, count: Any) -> int:
+    return int(running.fetch(count.as_table()).column(0)[0].as_py())
 
 
 def _all_sessions(by_query: Any) -> int:

@@ -17,8 +17,11 @@ from typing import Any, Protocol
 from saferank.errors import EngineError, InputError, MissingExtraError, require
 from saferank.logs.engine_errors import one_sentence
 from saferank.logs.memory import buffer_limit, megabytes, memory_limit
-from saferank.logs.sources import Files, TableName
+from saferank.logs.sources import InMemory, Source, TableName
 from saferank.progress import bar
+
+LOG = "saferank_log"
+"""Name of a log from this process's memory in an engine."""
 
 
 class Engine(Protocol):
@@ -26,8 +29,11 @@ class Engine(Protocol):
 
     name: str
 
-    def read(self, source: Files | TableName) -> Any:
+    def read(self, source: Source) -> Any:
         """The log as an Ibis table."""
+
+    def bring(self, table: Any, name: str) -> Any:
+        """An Arrow table of this process as an Ibis table of the engine."""
 
     def write(self, expression: Any, path: Path, title: str) -> str:
         """Run the expression, write it at `path`, and say what to read back."""
@@ -85,8 +91,10 @@ class DuckDB:
         for setting in ("enable_progress_bar = true", "enable_progress_bar_print = false"):
             self.connection.con.execute(f"SET {setting}")
 
-    def read(self, source: Files | TableName) -> Any:
+    def read(self, source: Source) -> Any:
         """The log as an Ibis table."""
+        if isinstance(source, InMemory):
+            return self.bring(source.table, LOG)
         if isinstance(source, TableName):
             if self.database is None:
                 raise InputError(
@@ -105,7 +113,11 @@ class DuckDB:
         """A Parquet file, or an Arrow table under a name and without a copy, as an Ibis table."""
         if isinstance(source, Path):
             return self.connection.read_parquet(str(source))
-        self.connection.con.register(name, source)
+        return self.bring(source, name)
+
+    def bring(self, table: Any, name: str) -> Any:
+        """An Arrow table as an Ibis table, without a copy."""
+        self.connection.con.register(name, table)
         return self.connection.table(name)
 
     def keep(self, expression: Any, name: str, title: str) -> Any:
@@ -172,8 +184,10 @@ class Spark:
         self._mine = running is None
         self.connection = ibis.pyspark.connect(self.session)
 
-    def read(self, source: Files | TableName) -> Any:
+    def read(self, source: Source) -> Any:
         """The log as an Ibis table."""
+        if isinstance(source, InMemory):
+            return self.bring(source.table, LOG)
         if isinstance(source, TableName):
             return _table(self.connection, source)
         reader = self.session.read
@@ -185,9 +199,14 @@ class Spark:
             frame = reader.csv(paths, header=True, inferSchema=True, sep=tabs)
         else:
             frame = getattr(reader, source.format)(*_spread(paths, source.format))
-        view = f"saferank_log_{id(frame):x}"
+        view = f"{LOG}_{id(frame):x}"
         frame.createOrReplaceTempView(view)
         return self.connection.table(view)
+
+    def bring(self, table: Any, name: str) -> Any:
+        """An Arrow table as a view of the session."""
+        self.session.createDataFrame(table).createOrReplaceTempView(name)
+        return self.connection.table(name)
 
     def write(self, expression: Any, path: Path, title: str) -> str:
         """Run the expression into a folder of Parquet files, or through the driver."""
@@ -248,11 +267,17 @@ class AnyIbis:
         except ValueError as error:
             raise InputError(f"`engine` must be a URL that Ibis knows; got {url!r}.") from error
 
-    def read(self, source: Files | TableName) -> Any:
+    def read(self, source: Source) -> Any:
         """The log as an Ibis table."""
+        if isinstance(source, InMemory):
+            return self.bring(source.table, LOG)
         if isinstance(source, TableName):
             return _table(self.connection, source)
         return getattr(self.connection, f"read_{source.format}")(list(source.paths))
+
+    def bring(self, table: Any, name: str) -> Any:
+        """An Arrow table as a temporary table of the engine."""
+        return self.connection.create_table(name, obj=table, temp=True, overwrite=True)
 
     def write(self, expression: Any, path: Path, title: str) -> str:
         """Run the expression and stream its batches into one Parquet file."""

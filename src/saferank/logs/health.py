@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from saferank.data import RankingData
@@ -11,11 +11,14 @@ from saferank.errors import InputError
 from saferank.logs import judgements, measures
 from saferank.logs.alignment import Alignment, align
 from saferank.logs.count_table import CountReport
-from saferank.logs.counting import Counted, EngineChoice, LogName, counted
+from saferank.logs.counting import Counted, EngineChoice, counted
+from saferank.logs.exclusions import ExclusionList
 from saferank.logs.judgements import Finding
 from saferank.logs.measures import Rate
 from saferank.logs.overlap import Overlap
 from saferank.logs.production import check_production
+from saferank.logs.robots import Robots, find_robots
+from saferank.logs.sources import LogName
 
 Verdict = Literal["good", "usable with care", "not good enough"]
 
@@ -29,6 +32,7 @@ class LogHealth:
     by_rank: tuple[Rate, ...]
     by_day: tuple[Rate, ...]
     overlap: Overlap
+    robots: Robots
     alignment: Alignment | None = None
 
     @property
@@ -47,6 +51,7 @@ class LogHealth:
             "findings": [asdict(finding) for finding in self.findings],
             "click_rate_by_rank": [{**asdict(rate), "rate": rate.rate} for rate in self.by_rank],
             "click_rate_by_day": [{**asdict(rate), "rate": rate.rate} for rate in self.by_day],
+            "robots": {name: ids.to_pylist() for name, ids in self.robots.named.items()},
             "documents_at_both_ranks": self.overlap.documents.tolist(),
             "alignment": None if self.alignment is None else self.alignment.record(),
         }
@@ -61,26 +66,39 @@ def check_log(
     where: Sequence[str] = (),
     top: int | None = None,
     use_sessions: bool = True,
+    rank_from: int | None = None,
+    exclude: ExclusionList | None = None,
     temperature: float = 1.0,
 ) -> LogHealth:
     """Look at a log before learning from it; bad rows are told, not refused.
 
     `items` tells how much of what could be shown was shown, and whether their production scores
-    (divided by `temperature`) can have made the log. The other options are those of `count`.
+    (divided by `temperature`) can have made the log. `rank_from=None` finds out whether ranks
+    count from 0 or 1. The other options are those of `count`.
     """
-    with counted(
-        log, engine=engine, columns=columns, where=where, top=top, use_sessions=use_sessions
-    ) as found:
-        if found.report.groups == 0:
-            raise InputError(
-                f"the log must have rows to check; none of its {found.report.rows:,} is kept."
-            )
-        return _judged(found, items, temperature)
+    options: dict[str, Any] = {
+        "engine": engine, "columns": columns, "where": where, "top": top,
+        "use_sessions": use_sessions, "exclude": exclude,
+    }  # fmt: skip
+    with counted(log, rank_from=1 if rank_from is None else rank_from, **options) as found:
+        if not (found.report.from_zero and rank_from is None):
+            return _checked(found, items, temperature)
+    with counted(log, rank_from=0, **options) as found:
+        health = _checked(found, items, temperature)
+        return replace(health, findings=(judgements.origin(found.report), *health.findings))
+
+
+def _checked(found: Counted, items: RankingData | None, temperature: float) -> LogHealth:
+    if found.report.groups == 0:
+        raise InputError(
+            f"the log must have rows to check; none of its {found.report.rows:,} is kept."
+        )
+    return _judged(found, items, temperature)
 
 
 def _judged(found: Counted, items: RankingData | None, temperature: float) -> LogHealth:
     by_rank, by_day = measures.by_rank(found), measures.by_day(found)
-    queries, sessions = measures.queries(found), measures.sessions(found)
+    queries, robots = measures.queries(found), find_robots(found)
     documents, overlap = measures.documents(found), measures.overlap(found)
     findings = [
         judgements.size(queries, documents),
@@ -89,9 +107,9 @@ def _judged(found: Counted, items: RankingData | None, temperature: float) -> Lo
         judgements.ranks(by_rank),
         judgements.once(queries),
         judgements.variety(queries),
-        judgements.links(documents, overlap),
+        judgements.links(documents, overlap, queries),
         judgements.duplicates(found.report, found.log.has_sessions),
-        judgements.robots(found.report, queries, sessions),
+        judgements.robots(found.report, robots),
     ]
     if by_day:
         findings.append(judgements.drift(by_day))
@@ -102,4 +120,4 @@ def _judged(found: Counted, items: RankingData | None, temperature: float) -> Lo
         if items.production is not None:
             check = check_production(counts, items.production, temperature=temperature)
             findings.append(judgements.production(check))
-    return LogHealth(found.report, tuple(findings), by_rank, by_day, overlap, alignment)
+    return LogHealth(found.report, tuple(findings), by_rank, by_day, overlap, robots, alignment)

@@ -11,16 +11,17 @@ from typing import Literal
 
 from saferank.logs.alignment import Alignment
 from saferank.logs.count_table import CountReport
-from saferank.logs.measures import FULL_LIST, MANY, WILD, Documents, Queries, Rate, Sessions
+from saferank.logs.measures import Documents, Queries, Rate
 from saferank.logs.overlap import Overlap
 from saferank.logs.production import ProductionCheck
+from saferank.logs.robots import Robots
 
 Severity = Literal["good", "note", "warning", "problem"]
 
 FEW_SESSIONS = 1000
 FEW_CLICKS = 500
 MANY_SEEN_ONCE = 0.5
-MANY_ONE_LIST = 0.9
+MANY_ONE_LIST, MANY_ONE_ORDER = 0.9, 0.95
 MANY_DUPLICATES = 0.01
 ROBOT_CLICKS = 0.02
 RISE = 3.0
@@ -79,6 +80,13 @@ def clicks(report: CountReport) -> Finding:
     return Finding("clicks", report.clicks, "good", meaning)
 
 
+def origin(report: CountReport) -> Finding:
+    """Ranks that count from 0."""
+    meaning = f"Ranks count from 0 in this log (every list begins there); {report.rows:,} rows."
+    advice = "They are read so here; count the log with --rank-from 0."
+    return Finding("ranks from 0", 0, "warning", meaning, advice)
+
+
 def ranks(by_rank: Sequence[Rate]) -> Finding:
     """Do click rates fall with the rank, as attention does?"""
     shown = [rate for rate in by_rank if rate.impressions]
@@ -119,32 +127,51 @@ def once(queries: Queries) -> Finding:
     return Finding("queries seen once", share, "warning", meaning, advice)
 
 
+def _fixed(queries: Queries) -> bool:
+    """Whether production always shows the same lists, or the same but for what comes and goes."""
+    several = max(1, queries.several)
+    lists, orders = queries.one_list / several, queries.one_order / several
+    return lists > MANY_ONE_LIST or orders > MANY_ONE_ORDER
+
+
 def variety(queries: Queries) -> Finding:
     """Does production ever show another order?"""
-    share = queries.one_list / max(1, queries.several)
-    meaning = f"{share:.1%} of the queries seen several times always show the same list."
-    if share <= MANY_ONE_LIST:
-        return Finding("always the same list", share, "good", meaning)
+    share, same = (n / max(1, queries.several) for n in (queries.one_order, queries.one_list))
+    meaning = (
+        f"{share:.1%} of the queries seen several times always show their documents in the same "
+        f"order"
+    )
+    if same < share:
+        meaning += f" ({same:.1%} the same list; in the others some documents come or go)"
+    if not _fixed(queries):
+        return Finding("always the same order", share, "good", f"{meaning}.")
     advice = "Let production vary a little (swap neighbours, draw by score) before learning."
-    return Finding("always the same list", share, "problem", meaning, advice)
+    return Finding("always the same order", share, "problem", f"{meaning}.", advice)
 
 
-def links(documents: Documents, overlap: Overlap) -> Finding:
+def links(documents: Documents, overlap: Overlap, queries: Queries) -> Finding:
     """Can the ranks' click rates be told apart from the documents'?"""
     share = documents.several_ranks / max(1, documents.total)
     parts = overlap.components(LINK)
     meaning = (
         f"{share:.1%} of the documents were seen at several ranks; they link the ranks into "
-        f"{len(parts)} group{'s' if len(parts) > 1 else ''}."
+        f"{len(parts)} group{'s' if len(parts) > 1 else ''}"
     )
+    if len(parts) == 1 and _fixed(queries):
+        meaning += ", only because documents came or went: the order itself never varied."
+        return Finding("overlap between ranks", share, "warning", meaning, _VARY)
     if len(parts) == 1:
-        return Finding("overlap between ranks", share, "good", meaning)
+        return Finding("overlap between ranks", share, "good", f"{meaning}.")
     biggest = max(parts, key=len)
     apart = sorted(set(range(1, overlap.ranks + 1)) - set(biggest))
-    meaning += f" Position bias at rank {_listed(apart)} cannot be compared with the rest."
+    meaning += f". Position bias at rank {_listed(apart)} cannot be compared with the rest."
+    if len(biggest) <= 1:
+        return Finding("overlap between ranks", share, "problem", meaning, _VARY)
     advice = "Cut with --top at the last linked rank, let production vary, or bring a known bias."
-    severity: Severity = "problem" if len(biggest) <= 1 else "warning"
-    return Finding("overlap between ranks", share, severity, meaning, advice)
+    return Finding("overlap between ranks", share, "warning", meaning, advice)
+
+
+_VARY = "Let production vary, or bring a known bias (learn --bias bias.json)."
 
 
 def _listed(ranks: list[int]) -> str:
@@ -165,17 +192,13 @@ def duplicates(report: CountReport, known: bool) -> Finding:
     return Finding("duplicates", report.duplicates, "warning", meaning, advice)
 
 
-def robots(report: CountReport, queries: Queries, sessions: Sessions | None) -> Finding:
-    """Clicks that no person makes."""
-    clicks = queries.wild_clicks + (sessions.their_clicks if sessions else 0)
-    share = min(1.0, clicks / max(1, report.clicks))
-    parts = [f"{queries.wild:,} queries have over {WILD} clicks an impression ({MANY} or more)"]
-    if sessions is not None:
-        parts.append(f"{sessions.all_clicked:,} sessions click each of {FULL_LIST} or more results")
-    meaning = f"{' and '.join(parts)}: {share:.2%} of the clicks."
+def robots(report: CountReport, found: Robots) -> Finding:
+    """Clicks that no person makes, and who makes them."""
+    share = min(1.0, found.most_clicks / max(1, report.clicks))
+    meaning = f"{share:.2%} of the clicks are not those of people: {found.sentence()}"
     if share <= ROBOT_CLICKS:
         return Finding("robots", share, "good", meaning)
-    advice = "Take robots and tests out of the log before counting."
+    advice = "Write them to a list with --robots FILE, look at it, and count with --exclude FILE."
     return Finding("robots", share, "warning", meaning, advice)
 
 

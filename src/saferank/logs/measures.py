@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 
 from saferank.logs.counting import Counted
+from saferank.logs.order import one_order
 from saferank.logs.overlap import Overlap
 from saferank.logs.tally import total
 
 OVERLAP_RANKS = 50
-# No person clicks each of this many results, nor so much at so many impressions of one query.
-FULL_LIST = 5
-MANY, WILD = 100, 0.9
 
 
 @dataclass(frozen=True)
@@ -40,21 +38,10 @@ class Queries:
     several: int
     """Queries with more than one session."""
     one_list: int
-    """Those of them that show one document a rank, always the same."""
-    wild: int
-    """Queries with more clicks than people make."""
-    wild_clicks: int
+    """Those of them that show one document per rank, always the same."""
+    one_order: int
+    """Those whose documents never change their order: they move only as others come or go."""
     sessions: int
-
-
-@dataclass(frozen=True)
-class Sessions:
-    """What single sessions did."""
-
-    total: int
-    all_clicked: int
-    """Sessions that clicked every one of at least `FULL_LIST` results."""
-    their_clicks: int
 
 
 @dataclass(frozen=True)
@@ -98,7 +85,7 @@ def documents(log: Counted) -> Documents:
 
 
 def queries(log: Counted) -> Queries:
-    """How sessions spread over queries, and queries that nobody can have clicked like this."""
+    """How sessions spread over queries, and how many of these always show the same."""
     kept = _shown(log)
     ranks = kept.group_by("query_id", "rank").agg(
         impressions=total(kept.impressions), clicks=total(kept.clicks), documents=kept.count()
@@ -113,7 +100,6 @@ def queries(log: Counted) -> Queries:
         said = log.by_query.select(query_key="query_id", said="sessions")
         each = each.inner_join(said, each.query_id == said.query_key)
         each = each.mutate(sessions=each.said)
-    wild = (each.impressions >= MANY) & (each.clicks > WILD * each.impressions)
     several = each.sessions > 1
     row = _one(
         each.agg(
@@ -121,29 +107,11 @@ def queries(log: Counted) -> Queries:
             seen_once=each.count(where=each.sessions <= 1),
             several=each.count(where=several),
             one_list=each.count(where=several & (each.variety == 1)),
-            wild=each.count(where=wild),
-            wild_clicks=total(wild.ifelse(each.clicks, 0)),
             sessions=total(each.sessions),
         )
     )
-    return Queries(**row)
-
-
-def sessions(log: Counted) -> Sessions | None:
-    """Sessions that clicked everything; one more pass over the log, where it has sessions."""
-    if not log.log.has_sessions:
-        return None
-    kept = log.log.kept(log.log.table)
-    lists = kept.group_by("session_id", "query_id").agg(
-        shown=kept.count(), clicks=kept.count(where=kept.clicked)
-    )
-    everything = (lists.shown >= FULL_LIST) & (lists.clicks == lists.shown)
-    found = lists.agg(
-        total=lists.count(),
-        all_clicked=lists.count(where=everything),
-        their_clicks=total(everything.ifelse(lists.clicks, 0)),
-    )
-    return Sessions(**_filled(log.engine.fetch(found).to_pylist()[0]))
+    changing = each.filter(several & (each.variety > 1)).select("query_id")
+    return Queries(**row, one_order=row["one_list"] + one_order(log, changing))
 
 
 def overlap(log: Counted) -> Overlap:

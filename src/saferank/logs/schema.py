@@ -21,7 +21,7 @@ MOST = 2**62
 _ALWAYS = ("query_id", "doc_id", "rank")
 _ROWS = ("click",)
 _SUMMED = ("impressions", "clicks")
-NAMES = (*_ALWAYS, *_ROWS, *_SUMMED, "session_id", "sessions", "day")
+NAMES = (*_ALWAYS, *_ROWS, *_SUMMED, "session_id", "sessions", "user_id", "day")
 _DAYS = ("date", "timestamp", "time")
 
 
@@ -36,6 +36,8 @@ class Log:
     rules: tuple[str, ...]
     summed: bool
     has_sessions: bool
+    users: Any | None = None
+    """The table with `user_id`, where the log has users."""
     dated: Any | None = None
     """The table with `day` as text, where the log has dates."""
 
@@ -67,21 +69,28 @@ def read_log(
     columns: Mapping[str, str] | None = None,
     sessions: bool = True,
     top: int | None = None,
+    rank_from: int = 1,
 ) -> Log:
     """A user's Ibis table as a `Log`; `InputError` when columns lack or have unfit types.
 
-    With `sessions=False` a `session_id` is left alone. `top` cuts at that rank.
+    With `sessions=False` a `session_id` is left alone. `top` cuts at that rank, counted from 1
+    whatever the log's first rank (`rank_from`) is.
     """
     require(top is None or 1 <= top < HIGHEST_RANK, "top", "at least 1", top)
+    require(rank_from in (0, 1), "rank_from", "0 or 1", rank_from)
     names = columns_of(columns)
     summed = _is_summed(table.columns, names, dict(columns or {}))
     has_sessions = sessions and not summed and names["session_id"] in table.columns
     wanted = (*_ALWAYS, *(_SUMMED if summed else _ROWS), *(("session_id",) * has_sessions))
     day = _day(table, names["day"])
-    source = table.select(
-        **{name: table[names[name]] for name in wanted}, **({} if day is None else {"day": day})
-    )
-    values, broken = _summed_checks(source) if summed else _row_checks(source, has_sessions)
+    more = {} if day is None else {"day": day}
+    if not summed and names["user_id"] in table.columns:
+        more["user_id"] = table[names["user_id"]]
+    source = table.select(**{name: table[names[name]] for name in wanted}, **more)
+    if summed:
+        values, broken = _summed_checks(source, rank_from)
+    else:
+        values, broken = _row_checks(source, has_sessions, rank_from)
     values = _placed(values, broken, top)
     rules = tuple(rule for _, rule in broken)
     if has_sessions:
@@ -92,6 +101,7 @@ def read_log(
         rules=rules,
         summed=summed,
         has_sessions=has_sessions,
+        users=source.select(**values, user_id=source.user_id) if "user_id" in more else None,
         dated=None if day is None else source.select(**values, day=source.day),
     )
 
@@ -133,8 +143,10 @@ Check = tuple[Any, str]
 """A condition that a bad row meets, and the rule as a sentence."""
 
 
-def _row_checks(source: Any, has_sessions: bool) -> tuple[dict[str, Any], list[Check]]:
-    rank, bad_rank = _whole(source.rank, "rank", 1, HIGHEST_RANK)
+def _row_checks(
+    source: Any, has_sessions: bool, rank_from: int
+) -> tuple[dict[str, Any], list[Check]]:
+    rank, bad_rank = _rank(source.rank, rank_from)
     click = source.click
     _expect(
         click.type().is_boolean() or click.type().is_numeric(), "click", "0/1 or boolean", click
@@ -145,7 +157,7 @@ def _row_checks(source: Any, has_sessions: bool) -> tuple[dict[str, Any], list[C
         "rank": rank,
         "clicked": click if click.type().is_boolean() else click == 1,
     }
-    broken = [*_missing(source, "query_id", "doc_id"), (bad_rank, _RANK)]
+    broken = [*_missing(source, "query_id", "doc_id"), bad_rank]
     if has_sessions:
         values["session_id"] = _identity(source.session_id, "session_id")
         broken += _missing(source, "session_id")
@@ -155,8 +167,8 @@ def _row_checks(source: Any, has_sessions: bool) -> tuple[dict[str, Any], list[C
     return values, broken
 
 
-def _summed_checks(source: Any) -> tuple[dict[str, Any], list[Check]]:
-    rank, bad_rank = _whole(source.rank, "rank", 1, HIGHEST_RANK)
+def _summed_checks(source: Any, rank_from: int) -> tuple[dict[str, Any], list[Check]]:
+    rank, bad_rank = _rank(source.rank, rank_from)
     impressions, bad_impressions = _whole(source.impressions, "impressions", 0, MOST)
     clicks, bad_clicks = _whole(source.clicks, "clicks", 0, MOST)
     values = {
@@ -168,7 +180,7 @@ def _summed_checks(source: Any) -> tuple[dict[str, Any], list[Check]]:
     }
     broken = [
         *_missing(source, "query_id", "doc_id"),
-        (bad_rank, _RANK),
+        bad_rank,
         (bad_impressions, "`impressions` must be a whole number of at least 0"),
         (bad_clicks, "`clicks` must be a whole number of at least 0"),
         (clicks > impressions, "`clicks` must be at most `impressions`"),
@@ -176,7 +188,14 @@ def _summed_checks(source: Any) -> tuple[dict[str, Any], list[Check]]:
     return values, broken
 
 
-_RANK = "`rank` must be a whole number of at least 1"
+RANK_RULE = "`rank` must be a whole number of at least "
+
+
+def _rank(column: Any, rank_from: int) -> tuple[Any, Check]:
+    """Ranks counted from 1, and the rule of the log's own."""
+    rank, bad = _whole(column, "rank", rank_from, HIGHEST_RANK - 1 + rank_from)
+    counted = rank if rank_from == 1 else rank.cast("int64") + (1 - rank_from)
+    return counted, (bad, f"{RANK_RULE}{rank_from}")
 
 
 def _missing(source: Any, *names: str) -> list[Check]:

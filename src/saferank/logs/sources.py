@@ -12,7 +12,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from saferank.errors import InputError
+from saferank.data.frames import ArrowTable, as_arrow, is_table
+from saferank.errors import InputError, require
 
 FORMATS: dict[str, tuple[str, ...]] = {
     "parquet": (".parquet", ".pq"),
@@ -40,9 +41,22 @@ class TableName:
     name: str
 
 
-def find(log: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Files | TableName:
-    """The files that a log names, or the table when it is no path."""
-    given = [log] if isinstance(log, str | os.PathLike) else list(log)
+@dataclass(frozen=True, eq=False)
+class InMemory:
+    """A table of this process: a DataFrame or an Arrow table."""
+
+    table: pa.Table
+
+
+Source = Files | TableName | InMemory
+LogName = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | ArrowTable
+
+
+def find(log: LogName) -> Source:
+    """The table in memory, the files that a log names, or the engine's table when it is no path."""
+    if is_table(log):
+        return InMemory(as_arrow(log, "log"))
+    given = [log] if isinstance(log, str | os.PathLike) else list(log)  # type: ignore[arg-type]
     names = [os.fspath(name) for name in given]
     if not names:
         raise InputError("`log` must name at least one file or table; got none.")
@@ -110,6 +124,14 @@ def _hive_root(paths: Sequence[str]) -> str | None:
     if cut is None:
         return None
     return str(Path(*parts[:cut])) if cut else "."
+
+
+def check_output(source: Source, output: Path) -> None:
+    """Refuse an output that is a file of the log."""
+    if not isinstance(source, Files) or not source.local or not output.exists():
+        return
+    same = next((path for path in source.paths if output.samefile(path)), None)
+    require(same is None, "output", "another file than the log", str(output))
 
 
 def check_parquet(files: Files, columns: Iterable[str]) -> None:

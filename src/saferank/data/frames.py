@@ -1,0 +1,72 @@
+"""Tables in memory (pandas, Polars, Arrow and others) through Arrow's PyCapsule interface."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, Protocol, TypeGuard, runtime_checkable
+
+import pyarrow as pa
+
+from saferank.errors import InputError, require
+
+_INDEX: Final = re.compile(r"__index_level_\d+__")
+
+
+@runtime_checkable
+class ArrowTable(Protocol):
+    """A table that can be handed over as Arrow: `pandas.DataFrame`, `polars.DataFrame`, ..."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The table as a stream of Arrow's C interface."""
+
+
+def is_table(source: object) -> TypeGuard[ArrowTable]:
+    """Whether a source is a table in memory rather than the name of one."""
+    return isinstance(source, ArrowTable) and not isinstance(source, type)
+
+
+def as_arrow(table: ArrowTable, name: str = "table") -> pa.Table:
+    """A table in memory as an Arrow table with plain types.
+
+    Strings are of one kind (`large_string`), whether they were views, dictionaries or categories;
+    pandas' unnamed index is no column.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"doc_id": pd.Categorical(["b", "a"])}, index=[7, 3])
+    >>> as_arrow(frame).to_pydict()
+    {'doc_id': ['b', 'a']}
+    """
+    try:
+        arrow = pa.table(table)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        text = " ".join(str(error).split())
+        raise InputError(f"`{name}` must be a table that Arrow can hold; {text}.") from error
+    names = [column for column in arrow.column_names if not _INDEX.fullmatch(column)]
+    twice = sorted({column for column in names if names.count(column) > 1})
+    require(not twice, name, "a table of different column names", twice)
+    return pa.table({column: _plain(arrow[column]) for column in names})
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        chunks = [_decoded(chunk) for chunk in column.chunks]
+        return pa.chunked_array(chunks, type=_plain_type(kind.value_type))
+    return column.cast(_plain_type(kind)) if _plain_type(kind) != kind else column
+
+
+def _decoded(chunk: Any) -> pa.Array:
+    values = chunk.dictionary.cast(_plain_type(chunk.dictionary.type))  # views cannot be taken from
+    return values.take(chunk.indices)
+
+
+def _plain_type(kind: pa.DataType) -> pa.DataType:
+    return pa.large_string() if is_text(kind) else kind
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a type is a string, of any layout."""
+    views = pa.types.is_string_view(kind) if hasattr(pa.types, "is_string_view") else False
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or views)

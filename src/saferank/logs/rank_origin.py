@@ -1,0 +1,43 @@
+"""Do ranks of a log count from 0? Asked only when rows break the rule of ranks."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from saferank.logs.engines import Engine
+from saferank.logs.schema import Log
+
+NEARLY_ALL: Final = 0.95
+"""Share of the queries whose lists must begin at 0: a few products may be gone from the top."""
+
+
+def counts_from_zero(engine: Engine, log: Log) -> bool:
+    """Whether every list begins at rank 0, judged query by query.
+
+    If it does, a query shows rank 0 at least as often as rank 1; and nothing lies below 0.
+    """
+    rows = log.source.filter(log.source["rank"].notnull())
+    rank = rows["rank"]
+    each = rows.group_by("query_id").agg(
+        zero=_often(rows, rank == 0, log.summed),
+        one=_often(rows, rank == 1, log.summed),
+        below=_often(rows, rank < 0, log.summed),
+    )
+    begins = (each.zero > 0) & (each.zero >= each.one)
+    told = engine.fetch(
+        each.agg(
+            queries=each.count(),
+            begin=each.count(where=begins),
+            below=each.count(where=each.below > 0),
+        )
+    ).to_pylist()[0]
+    return bool(
+        told["queries"] and not told["below"] and told["begin"] >= NEARLY_ALL * told["queries"]
+    )
+
+
+def _often(rows: Any, condition: Any, summed: bool) -> Any:
+    """Impressions of the rows that meet a condition; in a summed log a row has several."""
+    if summed:
+        return condition.ifelse(rows.impressions, 0).sum()
+    return rows.count(where=condition)
