@@ -37,8 +37,12 @@ def test_learn_writes_a_ranker_with_its_promise(folder, tmp_path):
     assert result.exit_code == 0
     assert told["promise"] == "keep 0.9, slack 0.01"
     assert told["sessions"] == 2000
+    assert told["method"] == "prpo-floor"
+    assert "items need that score wherever it is served or certified" in told["notes"][-1]
     ranker = Ranker.load(tmp_path / "run")
     items = read_items(folder / "items.parquet")
+    with pytest.raises(InputError, match="this ranker adds to them"):
+        ranker.scores(replace(items, production=None))
     assert ranker.scores(items).shape == (items.documents,)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["run"]
     shown = run(
@@ -63,6 +67,10 @@ def test_learn_writes_a_ranker_with_its_promise(folder, tmp_path):
         (("--counts", "nothing.parquet"), "a Parquet file that exists"),
         (("--method", "magic", "--counts", "{}/counts.parquet"), "`method` must be one of"),
         (("--bias", "magic", "--counts", "{}/counts.parquet"), "a bias.json or one of"),
+        (
+            ("--method", "dr", "--keep", "0.9", "--counts", "{}/counts.parquet"),
+            "`keep` must be used with prpo-floor",
+        ),
         (("--validation-items", "x", "--counts", "{}/counts.parquet"), "items and counts together"),
     ],
 )

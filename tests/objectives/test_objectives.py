@@ -80,6 +80,15 @@ def test_the_floor_never_pays_for_leaving_the_interval(omega, omega0, gain, delt
     assert (slope[omega > omega0 / delta * (1 + 1e-5)] < 0).all()
 
 
+@given(st.floats(0, 1e6))
+def test_the_price_of_the_floor_is_above_the_largest_gain(largest):
+    weights = np.array([1.0])
+    reward = OBJECTIVES["prpo-floor"].build(Context(9, 0.5, weights, None, largest)).reward
+    best = Terms(np.array([largest]), np.array([0.5]), np.ones(1))
+    # at twice its ceiling, the best document would rather give its exposure away
+    assert reward(np.array([2.0]), best).slope[0] < -largest
+
+
 def test_zero_exposure_in_production_is_no_special_case():
     valued = prpo(np.array([0.2, 0.0]), np.array([1.0, -1.0]), omega0=np.zeros(2), delta=0.5)
     assert valued.value == pytest.approx([0, 0])

@@ -9,6 +9,11 @@ import typer
 
 from saferank.cli.output import Json, print_json, print_table
 
+ADDS = (
+    "This ranker adds a correction to `production_score`: items need that score wherever it is "
+    "served or certified."
+)
+
 
 def learn(
     items: Annotated[Path, typer.Option(help="Items: Parquet, CSV or LETOR text.")],
@@ -19,10 +24,17 @@ def learn(
     bias: Annotated[
         str, typer.Option(help="bias.json of `saferank bias`, or trust-bias, or position-bias.")
     ] = "trust-bias",
-    method: Annotated[str, typer.Option(help="A method by name.")] = "prpo",
+    method: Annotated[
+        str | None,
+        typer.Option(help="A method by name. [prpo; with --keep prpo-floor]", show_default=False),
+    ] = None,
     keep: Annotated[
         float | None,
-        typer.Option(help="Promise to keep this share of production's exposure: PRPO's delta."),
+        typer.Option(
+            help="Aim to keep this share of every document's exposure under production; takes "
+            "prpo-floor.",
+            show_default=False,
+        ),
     ] = None,
     slack: Annotated[
         float | None, typer.Option(help="...up to this share of a query's exposure (0.01).")
@@ -95,6 +107,8 @@ def learn(
         **{name: value for name, value in changes.items() if value is not None},
     )
     ranker.save(output)
+    if ranker.adds_production:
+        told = [*told, ADDS]
     _tell(ranker.card, output, told, json)
 
 

@@ -42,6 +42,17 @@ def prpo_limits(omega0: Floats, delta: float) -> tuple[Floats, Floats]:
     return omega0 * delta, omega0 / delta
 
 
+def shortfall(omega: Floats, omega0: Floats, keep: float) -> Floats:
+    r"""What each document lacks of a share of its exposure under production.
+
+    .. math:: \max(0, keep\,\omega_0 - \omega)
+
+    >>> shortfall(np.array([0.1, 0.9]), np.array([0.4, 0.4]), 0.5)
+    array([0.1, 0. ])
+    """
+    return np.maximum(0, omega0 * keep - omega)
+
+
 def prpo_floor(
     omega: Floats, gain: Floats, *, omega0: Floats, delta: float, price: float
 ) -> Valued:
@@ -50,11 +61,11 @@ def prpo_floor(
     .. math:: \text{prpo} - M \left( \max(0, \delta\omega_0 - \omega)
               + \max(0, \omega - \omega_0/\delta) \right)
 
-    With M at least the largest :math:`|\mu|` the penalty is exact: at the optimum no document
-    leaves its interval.
+    With M above the largest :math:`|\mu|` the penalty is exact: at the optimum no document leaves
+    its interval. (At equality, policies that leave it may be worth as much.)
     """
     bounded = prpo(omega, gain, omega0=omega0, delta=delta)
-    below = np.maximum(0, omega0 * delta - omega)
+    below = shortfall(omega, omega0, delta)
     above = np.maximum(0, omega - omega0 / delta)
     low = omega < omega0 * delta * (1 - _TIE)
     high = omega > omega0 / delta * (1 + _TIE)

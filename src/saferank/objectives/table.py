@@ -34,6 +34,7 @@ class Context:
     weights: Floats
     users: ClickModel | None
     largest_gain: float = 1.0
+    """Of all documents that the objective is used for, validation's among them, by its size."""
 
     def known_users(self) -> ClickModel:
         """The click model, or `InputError` where there is none."""
@@ -69,14 +70,17 @@ def _prpo(context: Context) -> Objective:
     return Objective(reward)
 
 
+def floor_price(largest_gain: float) -> float:
+    """A price strictly above the largest gain, so that PRPO's floor is exact."""
+    return 1.01 * largest_gain if largest_gain > 0 else 1.0
+
+
 def _prpo_floor(context: Context) -> Objective:
+    price = floor_price(context.largest_gain)
+
     def reward(omega: Floats, terms: Terms) -> Valued:
         return exposure.prpo_floor(
-            omega,
-            terms.gain,
-            omega0=terms.omega0,
-            delta=context.delta,
-            price=context.largest_gain,
+            omega, terms.gain, omega0=terms.omega0, delta=context.delta, price=price
         )
 
     return Objective(reward)

@@ -24,7 +24,7 @@ class RankingEstimator:
     {'method': 'dr', 'seed': 3}
     """
 
-    def __init__(self, *, method: str = "prpo", seed: int = 0, **options: Any) -> None:
+    def __init__(self, *, method: str | None = None, seed: int = 0, **options: Any) -> None:
         self.method, self.seed, self.options = method, seed, options
         self.ranker_: Ranker | None = None
 

@@ -27,8 +27,9 @@ from saferank.rankers.goals import (
     RankingGoal,
 )
 from saferank.rankers.lambdas import LambdaGoal
-from saferank.rankers.methods import METHODS, Recipe
+from saferank.rankers.methods import METHODS, Recipe, default_method
 from saferank.rankers.problem import Log, label_terms, labelled, split, terms
+from saferank.rankers.promises import promised, settle_start
 from saferank.rankers.ranker import Card, Ranker, versions
 from saferank.rankers.run_key import run_key
 from saferank.rankers.scorers import Run, Scorer, family
@@ -45,7 +46,7 @@ def learn(
     counts: Counts | None = None,
     users: ClickModel | None = None,
     *,
-    method: str = "prpo",
+    method: str | None = None,
     production: Production = None,
     validation: tuple[RankingData, Counts | None] | None = None,
     seed: int = 0,
@@ -55,6 +56,10 @@ def learn(
 ) -> Ranker:
     """Learn a ranker from a click log (or, for `skyline`, from labels).
 
+    `method` is `prpo` unless named, or `prpo-floor` with a promise to `keep` a share of
+    production's exposure: it then starts at production to the bit, from its model where
+    `production` is a ranker of the same kind, else by adding to its scores, which the documents
+    must then carry at serving too.
     `production` is the ranker that showed the log's documents, or its scores (one a document);
     without it, propensities are the log's own averages. `validation` are queries and counts to
     stop by; without it 15 % of the queries seen are held out. Further options are the parts of
@@ -73,6 +78,7 @@ def learn(
     >>> ranker.scores(world.test).shape == (world.test.documents,)
     True
     """
+    method = default_method(changes.get("keep")) if method is None else method
     require(method in METHODS, "method", f"one of {', '.join(METHODS)}", method)
     recipe = METHODS[method].changed(**changes)
     run = _Run(recipe, users, production, seed, predictor)
@@ -82,7 +88,7 @@ def learn(
     if folder is not None:
         _remove(folder)
     card = run.card(method, data, counts, histories)
-    return Ranker(scorer, run.scaling_of(data), card, recipe.start == "add")
+    return Ranker(scorer, run.scaling_of(data), card, run.recipe.start == "add")
 
 
 def fit_relevance(
@@ -118,6 +124,7 @@ class _Run:
 
     def __post_init__(self) -> None:
         self.weights = self.recipe.rank_weights(self.users)
+        self.recipe = settle_start(self.recipe, has_model=self._model() is not None)
         self._scaling: Scaling | None = None
 
     # -- what is learned from ------------------------------------------------------------------
@@ -139,6 +146,7 @@ class _Run:
             self._given = self._given[0], (held.data, validation[1])
         train, held = split(log, held, self.seed)
         scaling = self.scaling_of(data)
+        self._check_start(train, held)
         self._unscaled = (train.data, held.data)
         return _scaled(train, scaling), _scaled(held, scaling)
 
@@ -151,6 +159,14 @@ class _Run:
             counts.ranks == self.users.ranks, "users", f"of {counts.ranks} ranks", self.users.ranks
         )
         return Log(data, counts)
+
+    def _check_start(self, *logs: Log) -> None:
+        unknown = any(log.data.production is None for log in logs)
+        if self.recipe.start == "add" and unknown:
+            raise InputError(
+                "`production` must be given to add to it or to keep a share of it: a ranker, or "
+                "the scores of all documents, validation's too."
+            )
 
     def _with_production(self, data: RankingData, production: Production) -> RankingData:
         if production is None:
@@ -190,10 +206,16 @@ class _Run:
             delta=schedule(given)(sessions),
             weights=self.weights,
             users=self.users,
-            largest_gain=float(np.abs(train_terms.gain).max(initial=0.0)),
+            largest_gain=max(
+                float(np.abs(part.gain).max(initial=0.0)) for part in (train_terms, held_terms)
+            ),
         )
         objective = entry.build(context)
-        return self._goal(log, objective, train_terms), self._goal(held, objective, held_terms)
+        goal, check = (
+            self._goal(part, objective, known)
+            for part, known in ((log, train_terms), (held, held_terms))
+        )
+        return goal, promised(check, self.recipe)
 
     def _terms(self, log: Log, predictions: Floats | None, *, clip: bool) -> Terms:
         if self.recipe.gain == "labels":
@@ -301,8 +323,6 @@ class _Run:
         if self.recipe.start == "scratch":
             return fresh
         if self.recipe.start == "add":
-            if log.data.production is None or held.data.production is None:
-                raise InputError("`production` must be given to add to it (for validation too).")
             return fresh.silenced()
         train, check = (
             Part(part.data, ImitationGoal(part.data.queries, part.shown_like()))

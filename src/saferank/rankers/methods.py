@@ -70,18 +70,29 @@ class Recipe:
             require(0 <= self.slack <= 1, "slack", "in [0, 1]", self.slack)
 
     def changed(self, **changes: Any) -> Recipe:
-        """The recipe with other parts; a promise to keep a share sets PRPO's delta to it."""
+        """The recipe with other parts; a promise to keep a share is PRPO's delta with a floor."""
         known = {part.name for part in fields(self)}
         unknown = sorted(set(changes) - known)
         require(not unknown, "options", f"among {', '.join(sorted(known))}", unknown)
         recipe = replace(self, **changes)
-        if recipe.keep is not None and recipe.delta is None:
-            bounded = recipe.objective in ("prpo", "prpo-floor", "lambda-prpo")
-            require(bounded, "keep", "used with prpo, prpo-floor or lambda-prpo", recipe.objective)
-            recipe = replace(
-                recipe, delta=recipe.keep, slack=0.01 if recipe.slack is None else recipe.slack
-            )
-        return recipe
+        return recipe if recipe.keep is None else recipe._promising("start" in changes)
+
+    def _promising(self, start_given: bool) -> Recipe:
+        floored = self.objective == "prpo-floor"
+        rule = "used with prpo-floor (the method if none is named), as no other has a floor"
+        require(floored, "keep", rule, self.objective)
+        require(
+            self.delta in (None, self.keep), "delta", f"left out, as `keep` sets it to {self.keep}",
+            self.delta,
+        )  # fmt: skip
+        away = start_given and self.start == "scratch"
+        require(not away, "start", "production or add with `keep`", self.start)
+        return replace(
+            self,
+            delta=self.keep,
+            slack=0.01 if self.slack is None else self.slack,
+            start="production" if self.start == "scratch" else self.start,
+        )
 
     def rank_weights(self, users: ClickModel | None) -> Floats:
         """The weight of each rank."""
@@ -113,6 +124,11 @@ class Recipe:
         plain["settings"] = {p.name: getattr(self.settings, p.name) for p in fields(self.settings)}
         plain["settings"]["hidden"] = list(self.settings.hidden)
         return plain
+
+
+def default_method(keep: float | None) -> str:
+    """The method where none is named: PRPO, or with a promise to keep the one with a floor."""
+    return "prpo" if keep is None else "prpo-floor"
 
 
 METHODS: dict[str, Recipe] = {
