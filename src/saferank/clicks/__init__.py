@@ -2,9 +2,11 @@
 
 from saferank.clicks.fitting import (
     Canonical,
+    ClickModelCheck,
     FittedBias,
     Misfit,
     canonical,
+    check_click_model,
     fit_position_bias,
     fit_trust_bias,
 )
@@ -32,6 +34,7 @@ __all__ = [
     "Canonical",
     "CascadeUsers",
     "ClickModel",
+    "ClickModelCheck",
     "FittedBias",
     "Identifiability",
     "IndependentUsers",
@@ -43,6 +46,7 @@ __all__ = [
     "blend",
     "canonical",
     "cascade",
+    "check_click_model",
     "dependent_clicks",
     "epsilon_adversarial",
     "fit_position_bias",

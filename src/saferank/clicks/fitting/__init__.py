@@ -1,5 +1,6 @@
 """Fitting click models to counts: EM, intervention harvesting, errors, misfit, scale."""
 
+from saferank.clicks.fitting.check import ClickModelCheck, check_click_model
 from saferank.clicks.fitting.fit import METHODS, FittedBias, fit_position_bias, fit_trust_bias
 from saferank.clicks.fitting.misfit import Misfit
 from saferank.clicks.fitting.scale import Canonical, canonical
@@ -7,9 +8,11 @@ from saferank.clicks.fitting.scale import Canonical, canonical
 __all__ = [
     "METHODS",
     "Canonical",
+    "ClickModelCheck",
     "FittedBias",
     "Misfit",
     "canonical",
+    "check_click_model",
     "fit_position_bias",
     "fit_trust_bias",
 ]

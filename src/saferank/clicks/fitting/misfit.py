@@ -18,13 +18,13 @@ from scipy import stats
 
 from saferank.clicks.models import ClickModel
 from saferank.flat import Floats
-from saferank.kernels import parallel_kernel, prange
+from saferank.kernels import kernel, parallel_kernel, prange
 from saferank.seeds import generator
 
 LEAST_EXPECTED = 5.0
 SIGNIFICANT = 1e-3
-_DRAWS = 20
-_MOST_DOCUMENTS = 100_000
+DRAWS = 20
+MOST_DOCUMENTS = 100_000
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,9 @@ class Misfit:
         """How likely so large an X^2 is if the model holds."""
         if self.spread == 0:
             return 1.0
-        return float(stats.norm.sf((self.statistic - self.expected) / self.spread))
+        # Mean and spread by chance are themselves those of a few draws: Student's t, not normal.
+        error = self.spread * np.sqrt(1 + 1 / DRAWS)
+        return float(stats.t.sf((self.statistic - self.expected) / error, DRAWS - 1))
 
     @property
     def found(self) -> bool:
@@ -76,12 +78,19 @@ class Misfit:
         }
 
 
-def misfit(shown: Floats, clicked: Floats, model: ClickModel, *, seed: int = 0) -> Misfit:
+def misfit(
+    shown: Floats,
+    clicked: Floats,
+    model: ClickModel,
+    *,
+    seed: int = 0,
+    most_documents: int = MOST_DOCUMENTS,
+) -> Misfit:
     """Test counts (documents x ranks) against a click model; of many documents, a sample."""
     rng = generator(seed, "misfit")
     several = np.flatnonzero(np.count_nonzero(shown, axis=1) > 1)
-    if several.size > _MOST_DOCUMENTS:
-        several = np.sort(rng.choice(several, _MOST_DOCUMENTS, replace=False))
+    if several.size > most_documents:
+        several = np.sort(rng.choice(several, most_documents, replace=False))
     shown, clicked = shown[several], clicked[several]
     probability = _probability(shown, clicked, model)
     found = _distance(shown, clicked, probability)
@@ -89,7 +98,7 @@ def misfit(shown: Floats, clicked: Floats, model: ClickModel, *, seed: int = 0) 
         return Misfit(0.0, 0.0, 0.0, 0, 0.0)
     trials = shown.astype(np.int64)
     chance = []
-    for _ in range(_DRAWS):
+    for _ in range(DRAWS):
         drawn = rng.binomial(trials, probability).astype(np.float64)
         chance.append(_distance(shown, drawn, _probability(shown, drawn, model)))
     statistic, squares, cells, weight = found
@@ -125,22 +134,50 @@ def _distance(
 def best_relevance(shown: Floats, clicked: Floats, alpha: Floats, beta: Floats) -> Floats:
     """The most likely R in [0, 1] of each document: where the slope of its likelihood is 0.
 
-    The likelihood is concave in R, so that bisection finds it.
+    The likelihood is concave in R: Newton's steps, or halving wherever one leaves the bracket.
     """
     best = np.empty(shown.shape[0])
     for document in prange(shown.shape[0]):
-        low, high = 0.0, 1.0
-        for _ in range(40):
-            middle = 0.5 * (low + high)
-            slope = 0.0
-            for rank in range(alpha.size):
-                if shown[document, rank] > 0.0 and alpha[rank] > 0.0:
-                    p = alpha[rank] * middle + beta[rank]
-                    gap = clicked[document, rank] - shown[document, rank] * p
-                    slope += alpha[rank] * gap / (p * (1.0 - p))
+        n, c = shown[document], clicked[document]
+        if _slope(n, c, alpha, beta, 0.0)[0] <= 0.0:
+            best[document] = 0.0
+            continue
+        if _slope(n, c, alpha, beta, 1.0)[0] >= 0.0:
+            best[document] = 1.0
+            continue
+        low, high, middle = 0.0, 1.0, 0.5
+        for _ in range(60):
+            slope, bend = _slope(n, c, alpha, beta, middle)
             if slope > 0.0:
                 low = middle
             else:
                 high = middle
-        best[document] = 0.5 * (low + high)
+            after = middle + slope / bend
+            if not low < after < high:
+                after = 0.5 * (low + high)
+            moved = abs(after - middle)
+            middle = after
+            if moved < 1e-12:
+                break
+        best[document] = middle
     return best
+
+
+@kernel
+def _slope(
+    n: Floats, c: Floats, alpha: Floats, beta: Floats, relevance: float
+) -> tuple[float, float]:
+    """Slope of a document's log-likelihood in R, and how fast it falls."""
+    slope, bend = 0.0, 0.0
+    for rank in range(alpha.size):
+        if n[rank] > 0.0 and alpha[rank] > 0.0:
+            p = alpha[rank] * relevance + beta[rank]
+            if c[rank] > 0.0:
+                share = alpha[rank] / p if p > 0.0 else np.inf
+                slope += c[rank] * share
+                bend += c[rank] * share * share
+            if c[rank] < n[rank]:
+                share = alpha[rank] / (1.0 - p) if p < 1.0 else np.inf
+                slope -= (n[rank] - c[rank]) * share
+                bend += (n[rank] - c[rank]) * share * share
+    return slope, bend
