@@ -28,7 +28,7 @@ def rows(queries: int = PRESETS["mslr"].queries[0]) -> Iterator[Row]:
     """Seconds a query of an epoch by the exact gradient, and by REINFORCE with 1000 samples."""
     users, data = trust_bias(), synthetic("mslr", queries=queries, seed=0).train
     shown = np.random.default_rng(0).normal(size=data.documents)
-    counts = simulate(data, shown, users, sessions=10**7, seed=0)
+    counts = simulate(data, shown, users, sessions=10**7, seed=0, judge=0)
     data = replace(Scaling.fit(data, "log1p").apply(data), production=shown)
     log, weights = Log(data, counts), users.exposure_weights
     known = terms(log, "affine-ips", users, weights, clip=True, predictions=None)

@@ -56,7 +56,7 @@ def rows() -> Iterator[Row]:
     """Time, sessions a second and the ratio for flat and peaked policies; the memory of it all."""
     data, model, rng = collection(), trust_bias(), np.random.default_rng(1)
     noise = rng.normal(size=data.documents)
-    simulate(data, noise, model, 1000, seed=0)
+    simulate(data, noise, model, 1000, seed=0, judge=0)
     usual = np.flatnonzero(data.sizes == DOCUMENTS)[:NUMPY_QUERIES]
 
     def by_numpy(scores: Floats) -> None:
@@ -69,7 +69,7 @@ def rows() -> Iterator[Row]:
         scores = spread * noise
         before = best_seconds(lambda scores=scores: by_numpy(scores), repeats=2)[0]  # type: ignore[misc]
         start = time.perf_counter()
-        counts = simulate(data, scores, model, OUR_SESSIONS, seed=0)
+        counts = simulate(data, scores, model, OUR_SESSIONS, seed=0, judge=0)
         ours = time.perf_counter() - start
         assert counts.total == OUR_SESSIONS
         after = best_seconds(lambda scores=scores: by_numpy(scores), repeats=2)[0]  # type: ignore[misc]

@@ -67,7 +67,7 @@ def one(users: str, method: str, seed: int) -> dict[str, float]:
     clickers, believed = USERS[users]
     counts = sr.clicks.simulate(
         world.train, production.scores(world.train), clickers, SESSIONS, seed,
-        highest_grade=world.highest_grade, progress=False,
+        highest_grade=world.highest_grade, judge=0, progress=False,
     )  # fmt: skip
     delta = {"delta": KEEP} if method.startswith("prpo") else {}
     ranker = learn(

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from saferank.chance.streams import stream
 from saferank.clicks import (
     ClickModel,
     Users,
@@ -21,9 +22,8 @@ from saferank.clicks import (
 )
 from saferank.clicks.rankings import ranking_counts
 from saferank.clicks.simulation import sessions_of_queries
-from saferank.clicks.streams import stream
 from saferank.clicks.tails import fill, new_tails
-from saferank.data import RankingData
+from saferank.data import RankingData, synthetic
 from saferank.errors import InputError
 from saferank.flat import Array, Floats
 
@@ -300,3 +300,51 @@ def test_no_sessions_and_no_queries() -> None:
 def test_labels_are_needed() -> None:
     with pytest.raises(InputError, match="labels"):
         simulate(RankingData(np.zeros((1, 1)), [0, 1]), [0.0], trust_bias(), 1, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("users", "fingerprint"),
+    [
+        (trust_bias(4), "96fa3ee43df2d3b4d5d756e3e60db6c7"),
+        (cascade(4), "624f087e0e4200855e13e3346208ceb3"),
+    ],
+    ids=["independent", "dependent"],
+)
+def test_without_a_judge_part_the_bits_are_those_of_before(users: Users, fingerprint: str) -> None:
+    """Fingerprints of the counts before simulation knew of parts."""
+    data = synthetic("small", queries=20, seed=0).train
+    scores = np.linspace(0, 3, data.documents)
+    counts = simulate(data, scores, users, 20_000, seed=5, highest_grade=4, judge=0)
+    assert counts.judge is None
+    assert counts.fingerprint() == fingerprint
+
+
+@pytest.mark.parametrize("users", [trust_bias(4), cascade(4)], ids=["independent", "dependent"])
+def test_the_judge_part_is_a_binomial_share_of_other_sessions(users: Users) -> None:
+    data, scores = data_of([3, 30, 1, 12, 7, 25, 2] * 30)
+    task = {"users": users, "sessions": 200_000, "seed": 11, "highest_grade": 4}
+    all_of_them = simulate(data, scores, judge=0, **task)  # type: ignore[arg-type]
+    for share in (0.2, 0.7):
+        counts = simulate(data, scores, judge=share, **task)  # type: ignore[arg-type]
+        np.testing.assert_array_equal(counts.sessions, all_of_them.sessions)
+        judged = counts.part("judge").sessions
+        expected = counts.sessions * share
+        z = (judged - expected) / np.sqrt(expected * (1 - share))
+        assert abs(z.mean()) < 4 / np.sqrt(z.size)
+        assert abs(z.var() - 1) < 4 * np.sqrt(2 / z.size)
+        for name in ("learn", "judge"):
+            part = counts.part(name)  # type: ignore[arg-type]
+            rate, whole = (c.clicks.sum() / c.impressions.sum() for c in (part, all_of_them))
+            assert abs(rate - whole) < 5 * np.sqrt(whole / part.impressions.sum())
+
+
+def test_parts_are_of_independent_sessions() -> None:
+    """Clicks of one cell in both parts, over many seeds: no correlation."""
+    data = RankingData(np.zeros((2, 1)), [0, 2], labels=[0, 1])
+    clicks = []
+    for seed in range(2000):
+        counts = simulate(data, [0.0, 0.0], trust_bias(1), 100, seed=seed, judge=0.5)
+        learn, judge = counts.part("learn"), counts.part("judge")
+        rates = [part.clicks[0, 0] / max(1, part.impressions[0, 0]) for part in (learn, judge)]
+        clicks.append(rates)
+    assert abs(np.corrcoef(np.array(clicks).T)[0, 1]) < 4 / np.sqrt(len(clicks))

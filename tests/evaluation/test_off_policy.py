@@ -46,7 +46,7 @@ def small(sessions, seed=0, queries=40):
     old = rng.normal(size=data.documents)
     new = old + rng.normal(size=data.documents)
     users = trust_bias(3)
-    counts = simulate(data, old, users, sessions=sessions, seed=seed)
+    counts = simulate(data, old, users, sessions=sessions, seed=seed, judge=0)
     return data, old, new, users, counts
 
 

@@ -33,7 +33,9 @@ def production():
 
 @pytest.fixture(scope="module")
 def counts(production):
-    return simulate(WORLD.train, production.scores(WORLD.train), USERS, sessions=20_000, seed=3)
+    return simulate(
+        WORLD.train, production.scores(WORLD.train), USERS, sessions=20_000, seed=3, judge=0
+    )
 
 
 def quality(ranker):
@@ -108,7 +110,9 @@ def test_a_correction_of_production_is_added_to_it(production, counts):
 def test_trees_learn_from_labels_and_from_clicks(production):
     settings = Settings(rounds=60, leaves=7)
     skyline = learn(WORLD.train, method="skyline", scorer="trees", settings=settings)
-    many = simulate(WORLD.train, production.scores(WORLD.train), USERS, sessions=10**7, seed=3)
+    many = simulate(
+        WORLD.train, production.scores(WORLD.train), USERS, sessions=10**7, seed=3, judge=0
+    )
     shared = {"production": production, "scorer": "trees", "settings": settings}
     dr, prpo = (learn(WORLD.train, many, USERS, method=m, **shared) for m in ("dr", "prpo"))
     assert quality(skyline) > quality(production) + 0.01
@@ -187,7 +191,7 @@ IRRELEVANT = RankingData(NOISE, CUTS, labels=np.zeros(90))
 def test_degenerate_data_gives_a_finite_ranker(data, method):
     shown = np.zeros(data.documents)
     seen = data if data.labels is not None else RankingData(NOISE, CUTS, labels=np.ones(90))
-    log = simulate(seen, shown, USERS, sessions=200, seed=0)
+    log = simulate(seen, shown, USERS, sessions=200, seed=0, judge=0)
     silent = Counts(log.offsets, log.impressions, np.zeros_like(log.clicks))
     for counts_ in (log, silent):
         ranker = learn(
@@ -259,7 +263,7 @@ def test_production_may_be_a_model_that_lightgbm_trained(tmp_path):
     production = Ranker.load(tmp_path / "model.txt")
     shown = production.scores(test)
     assert np.array_equal(shown, theirs.predict(test.features, raw_score=True))
-    clicks = simulate(train, production.scores(train), USERS, sessions=20_000, seed=3)
+    clicks = simulate(train, production.scores(train), USERS, sessions=20_000, seed=3, judge=0)
     kept, changed = (
         learn(train, clicks, USERS, production=production, scorer="trees", settings=QUICK,
               method="prpo", delta=delta)

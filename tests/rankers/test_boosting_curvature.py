@@ -86,7 +86,7 @@ def test_curvatures_are_positive_scale_with_the_goal_and_share_their_total(rule)
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_regressions_curvature_is_its_second_derivative_in_expectation(loss):
-    counts = simulate(WORLD, PRODUCTION, USERS, sessions=500, seed=0)
+    counts = simulate(WORLD, PRODUCTION, USERS, sessions=500, seed=0, judge=0)
     scores = PRODUCTION * 0.3
     evidence = Evidence(counts, USERS, Log(WORLD, counts).propensities(USERS, USERS.alpha))
     # clicks exactly as expected under these scores: the observed information is then Fisher's
@@ -202,7 +202,7 @@ def test_lambdas_learn_for_nets_and_for_trees(scorer):
     world = synthetic("small", queries=60, seed=0)
     settings = Settings(steps=60, least=20, rounds=15, leaves=7)
     shown = np.zeros(world.train.documents)
-    counts = simulate(world.train, shown, USERS, sessions=10**6, seed=0)
+    counts = simulate(world.train, shown, USERS, sessions=10**6, seed=0, judge=0)
     shared = {"production": shown, "scorer": scorer, "settings": settings}
     ranker = learn(world.train, counts, USERS, method="lambda", **shared)
     bounded = learn(world.train, counts, USERS, method="lambda-prpo", delta=0.5, start="add",

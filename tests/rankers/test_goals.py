@@ -19,7 +19,7 @@ from saferank.rankers.training import Part, evaluate
 USERS = trust_bias()
 WORLD = synthetic("small", queries=6, seed=1).train
 PRODUCTION = np.random.default_rng(0).normal(size=WORLD.documents)
-COUNTS = simulate(WORLD, PRODUCTION, USERS, sessions=500, seed=0)
+COUNTS = simulate(WORLD, PRODUCTION, USERS, sessions=500, seed=0, judge=0)
 
 
 def everything(data):

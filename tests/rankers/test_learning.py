@@ -33,7 +33,9 @@ def production():
 
 @pytest.fixture(scope="module")
 def counts(production):
-    return simulate(WORLD.train, production.scores(WORLD.train), USERS, sessions=20_000, seed=3)
+    return simulate(
+        WORLD.train, production.scores(WORLD.train), USERS, sessions=20_000, seed=3, judge=0
+    )
 
 
 def quality(ranker):
@@ -109,7 +111,9 @@ def test_safe_dr_tends_to_dr_as_the_log_grows(production, counts):
 
 
 def test_learning_beats_production_with_enough_sessions(production, counts):
-    many = simulate(WORLD.train, production.scores(WORLD.train), USERS, sessions=10**7, seed=3)
+    many = simulate(
+        WORLD.train, production.scores(WORLD.train), USERS, sessions=10**7, seed=3, judge=0
+    )
     settings = Settings(steps=400, hidden=(32,))
     for method in ("dr", "prpo"):
         ranker = learn(
@@ -177,7 +181,7 @@ def test_a_killed_process_resumes_to_the_same_file(tmp_path):
         world = sr.data.synthetic("small", queries=60, seed=0)
         users = sr.clicks.trust_bias()
         shown = np.zeros(world.train.documents)
-        counts = sr.clicks.simulate(world.train, shown, users, sessions=5000, seed=0)
+        counts = sr.clicks.simulate(world.train, shown, users, sessions=5000, seed=0, judge=0)
         settings = sr.rankers.Settings(steps=400, least=10, patience=100, hidden=(16,))
         ranker = sr.learn(world.train, counts, users, method="dr", production=shown,
                           settings=settings, checkpoint=folder / "checkpoint")
@@ -259,7 +263,7 @@ FLAT = RankingData(np.ones((9, 3)), [0, 4, 9], labels=np.arange(9) % 2)
 )
 def test_degenerate_data_gives_a_finite_ranker(data, method):
     shown = np.zeros(data.documents)
-    log = simulate(data, shown, USERS, sessions=50, seed=0)
+    log = simulate(data, shown, USERS, sessions=50, seed=0, judge=0)
     ranker = learn(data, log, USERS, method=method, production=shown, settings=QUICK)
     assert np.isfinite(ranker.scores(data)).all()
 
@@ -267,7 +271,7 @@ def test_degenerate_data_gives_a_finite_ranker(data, method):
 @pytest.mark.parametrize("method", ["naive", "ips", "dr", "prpo"])
 def test_no_clicks_and_one_session_give_a_finite_ranker(method):
     shown = np.zeros(ONE.documents)
-    log = simulate(ONE, shown, USERS, sessions=1, seed=0)
+    log = simulate(ONE, shown, USERS, sessions=1, seed=0, judge=0)
     silent = Counts(log.offsets, log.impressions, np.zeros_like(log.clicks))
     for counts_ in (log, silent):
         ranker = learn(ONE, counts_, USERS, method=method, production=shown, settings=QUICK)
@@ -283,7 +287,7 @@ def test_without_production_propensities_come_from_the_log(counts):
 def test_alpha_zero_at_a_shown_rank():
     users = ClickModel([0.5, 0.0, 0.3], [0.1, 0.2, 0.0])
     shown = np.zeros(WORLD.train.documents)
-    log = simulate(WORLD.train, shown, users, sessions=500, seed=0)
+    log = simulate(WORLD.train, shown, users, sessions=500, seed=0, judge=0)
     ranker = learn(WORLD.train, log, users, method="dr", production=shown, settings=QUICK)
     assert np.isfinite(ranker.scores(WORLD.test)).all()
     with pytest.raises(InputError, match="alpha at rank 2"):

@@ -30,7 +30,8 @@ def production():
 
 @pytest.fixture(scope="module")
 def counts(production):
-    return simulate(WORLD.train, production.scores(WORLD.train), USERS, sessions=20_000, seed=3)
+    shown = production.scores(WORLD.train)
+    return simulate(WORLD.train, shown, USERS, sessions=20_000, seed=3, judge=0)
 
 
 def losses(scores, shown, data, keep):
@@ -121,10 +122,10 @@ def test_a_broken_promise_is_worth_less_than_production(seed):
 def test_the_price_is_above_every_gain_of_validation_too():
     """Where validation has the larger gains: no document there is paid for leaving its interval."""
     shown = np.zeros(WORLD.train.documents)
-    counts = simulate(WORLD.train, shown, USERS, sessions=10**7, seed=0)
+    counts = simulate(WORLD.train, shown, USERS, sessions=10**7, seed=0, judge=0)
     run = _Run(METHODS["prpo-floor"].changed(gain="affine-ips", delta=0.9), USERS, shown, seed=0)
     held = WORLD.validation
-    sessions = simulate(held, np.zeros(held.documents), USERS, sessions=40, seed=0)
+    sessions = simulate(held, np.zeros(held.documents), USERS, sessions=40, seed=0, judge=0)
     held = RankingData(held.features, held.offsets, production=np.zeros(held.documents))
     logs = run.logs(WORLD.train, counts, (held, sessions))
     goal, check = run.goals(*logs, None)

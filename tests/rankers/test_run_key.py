@@ -19,8 +19,8 @@ WORLD = synthetic("small", queries=30, seed=0)
 QUICK = Settings(steps=10, least=5, hidden=(4,))
 SHOWN = np.random.default_rng(0).normal(size=WORLD.train.documents)
 HELD_SHOWN = np.random.default_rng(1).normal(size=WORLD.validation.documents)
-COUNTS = simulate(WORLD.train, SHOWN, USERS, sessions=500, seed=0)
-HELD_COUNTS = simulate(WORLD.validation, HELD_SHOWN, USERS, sessions=200, seed=0)
+COUNTS = simulate(WORLD.train, SHOWN, USERS, sessions=500, seed=0, judge=0)
+HELD_COUNTS = simulate(WORLD.validation, HELD_SHOWN, USERS, sessions=200, seed=0, judge=0)
 HELD = replace(WORLD.validation, production=HELD_SHOWN)
 
 OTHER_RECIPE = {
@@ -159,7 +159,7 @@ def test_rankers_go_in_by_what_they_compute(monkeypatch, tmp_path, scorer):
     shared = {"scorer": scorer, "settings": few, "production": SHOWN}
     rankers = [fit_relevance(WORLD.train, COUNTS, USERS, seed=s, **shared) for s in (0, 0, 1)]
     if scorer == "trees":  # trees have no random start: another log makes them differ
-        counts = simulate(WORLD.train, SHOWN, USERS, sessions=500, seed=1)
+        counts = simulate(WORLD.train, SHOWN, USERS, sessions=500, seed=1, judge=0)
         rankers[2] = fit_relevance(WORLD.train, counts, USERS, **shared)
     names = []
     monkeypatch.setattr(_Run, "scorer", lambda *given: names.append(given[-1].name) or 1 / 0)

@@ -32,7 +32,7 @@ CARD = Card(
 def assessment():
     data = synthetic("small", queries=40, seed=0).train
     old = np.random.default_rng(0).normal(size=data.documents)
-    counts = simulate(data, old, USERS, sessions=3000, seed=0)
+    counts = simulate(data, old, USERS, sessions=3000, seed=0, judge=0)
     names = [NASTY, *(f"query {i}" for i in range(1, data.queries))]
     data = replace(data, query_ids=np.array(names), production=old)
     counts = replace(counts, sessions=counts.sessions + (np.arange(data.queries) == 0) * 999)

@@ -12,7 +12,7 @@ DATA = synthetic("small", queries=80, seed=1).train
 USERS = trust_bias()
 OLD = np.zeros(DATA.documents)
 GOOD = DATA.labels.astype(float)
-COUNTS = simulate(DATA, OLD, USERS, sessions=30_000, seed=2)
+COUNTS = simulate(DATA, OLD, USERS, sessions=30_000, seed=2, judge=0)
 
 
 def differences(mean, error, queries=100):
@@ -57,7 +57,7 @@ def test_the_promise_decides_unless_clicks_speak_against_it():
 def test_genspec_specialises_where_the_querys_own_clicks_warrant():
     busy = np.arange(DATA.queries) < 40
     counts = simulate(
-        DATA, OLD, USERS, sessions=200_000, seed=3, weights=np.where(busy, 100.0, 1.0)
+        DATA, OLD, USERS, sessions=200_000, seed=3, weights=np.where(busy, 100.0, 1.0), judge=0
     )
     found = genspec(0.5 * GOOD, 6 * GOOD, DATA, counts, USERS, production=OLD, method="normal")
     assert np.mean(found.choice[busy] == 2) > 0.6

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from saferank.clicks.streams import after, uniform
+from saferank.chance.streams import after, uniform
 from saferank.clicks.tails import Tails, draw, fill, new_tails
 from saferank.flat import Floats, Ints
 from saferank.kernels import kernel

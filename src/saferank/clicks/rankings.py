@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from saferank.clicks.binomial import binomial
+from saferank.chance.binomial import binomial
 from saferank.clicks.tails import Tails, draw, draw_many, fill, new_tails
 from saferank.flat import Floats, Ints
 from saferank.kernels import kernel

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from saferank.chance.streams import after, canonical_order, numbered, stream, uniform
 from saferank.clicks.simulation import (
     Policy,
     check_sessions,
@@ -21,7 +22,6 @@ from saferank.clicks.simulation import (
     make_policy,
     query_shares,
 )
-from saferank.clicks.streams import after, canonical_order, numbered, stream, uniform
 from saferank.clicks.users import Users
 from saferank.data import RankingData
 from saferank.errors import require

@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from saferank import flat
-from saferank.clicks.binomial import binomial
+from saferank.chance.binomial import binomial
+from saferank.chance.streams import States, canonical_order, stream, streams
 from saferank.clicks.cascades import cascade_counts
 from saferank.clicks.models import relevance
 from saferank.clicks.rankings import SPLIT_COST, ranking_counts
-from saferank.clicks.streams import States, canonical_order, stream, streams
 from saferank.clicks.users import Patience, Users
 from saferank.data import RankingData
 from saferank.errors import require
@@ -54,6 +54,7 @@ def simulate(
     k: int | None = None,
     weights: npt.ArrayLike | None = None,
     highest_grade: float | None = None,
+    judge: float = 0.2,
     progress: bool | None = None,
 ) -> Counts:
     """Counts of `sessions` sessions: a query at random, a ranking of the policy, users' clicks.
@@ -62,7 +63,8 @@ def simulate(
     by `temperature` (or sorted by score if `deterministic`), of which the first `k` are shown (as
     many as users look at, if not given). P(R) is the label as a share of `highest_grade`; not
     given, that is the largest label of the data. The same seed shows the same rankings to any
-    users, except to those whose clicks depend on each other.
+    users, except to those whose clicks depend on each other. Each session is set aside to judge by
+    with probability `judge` (`Counts.judge`); with 0 all are to learn from.
 
     >>> from saferank.clicks import position_bias
     >>> data = RankingData(np.zeros((3, 1)), offsets=[0, 2, 3], labels=[0, 1, 1])
@@ -71,24 +73,29 @@ def simulate(
     (1000000000, (3, 2))
     >>> int(counts.clicks[0].sum())
     0
+    >>> counts.part("judge")
+    Counts(2 queries, 3 documents, 2 ranks, 200006196 sessions, 186561166 clicks)
     """
+    require(0 <= judge < 1, "judge", "in [0, 1)", judge)
     policy = make_policy(data, scores, users, temperature, deterministic, k)
     click = click_probabilities(data, users, policy.ranks, highest_grade)
     numbers = sessions_of_queries(data, sessions, seed, weights)
     query_ids = data.ids()[0]
-    shown, clicked = np.zeros((2, data.documents, policy.ranks), dtype=np.int64)
-    task = _Task(
-        policy,
-        click,
-        users.patience,
-        numbers,
-        streams(seed, "rankings", query_ids),
-        streams(seed, "clicks", query_ids),
-    )
+    judged = _some_of(numbers, judge, streams(seed, "judge", query_ids))
     with bar("Simulating sessions", sessions, show=progress) as advance:
-        for first, last in _in_threads(task, shown, clicked):
-            advance(int(numbers[first:last].sum()))
-    return Counts(data.offsets, shown, clicked, numbers)
+
+        def simulate_part(part: Ints, *words: str) -> Counts:
+            rankings, clicks = (streams(seed, word, query_ids) for word in words)
+            task = _Task(policy, click, users.patience, part, rankings, clicks)
+            shown, clicked = np.zeros((2, data.documents, policy.ranks), dtype=np.int64)
+            for first, last in _in_threads(task, shown, clicked):
+                advance(int(part[first:last].sum()))
+            return Counts(data.offsets, shown, clicked, part)
+
+        learn = simulate_part(numbers - judged, "rankings", "clicks")
+        if judge == 0:
+            return learn
+        return Counts.of_parts(learn, simulate_part(judged, "judge rankings", "judge clicks"))
 
 
 def make_policy(
@@ -153,6 +160,15 @@ def query_shares(data: RankingData, weights: npt.ArrayLike | None) -> Floats:
     require(sane, "weights", "finite and at least 0", "others")
     share[data.sizes == 0] = 0.0
     return share
+
+
+@kernel
+def _some_of(numbers: Ints, share: float, states: States) -> Ints:
+    """A binomial of each number."""
+    chosen = np.zeros_like(numbers)
+    for index in range(numbers.size):
+        chosen[index], _ = binomial(numbers[index], share, states[index])
+    return chosen
 
 
 @kernel

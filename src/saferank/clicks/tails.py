@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from saferank.clicks.streams import after, uniform
+from saferank.chance.streams import after, uniform
 from saferank.flat import Floats, Ints
 from saferank.kernels import kernel
 

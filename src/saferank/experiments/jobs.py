@@ -116,6 +116,7 @@ class World:
             sessions=sessions,
             seed=derive(self.log.production.seed, "clicks", part, sessions),
             highest_grade=self.collection.highest_grade,
+            judge=0,
             progress=False,
         )
 

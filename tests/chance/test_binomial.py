@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from saferank.clicks.binomial import _log_ratio, _stirling, binomial
-from saferank.clicks.streams import after, stream, uniform
+from saferank.chance.binomial import _log_ratio, _stirling, binomial
+from saferank.chance.streams import after, stream, uniform
 from saferank.flat import Ints
 from saferank.kernels import kernel
 

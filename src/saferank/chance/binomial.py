@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from saferank.clicks.streams import after, uniform
+from saferank.chance.streams import after, uniform
 from saferank.kernels import kernel
 
 _TRIAL_BY_TRIAL = 8
