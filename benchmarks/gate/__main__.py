@@ -103,10 +103,13 @@ def _run(known: dict[str, Any], methods: tuple[str, ...], options: argparse.Name
             for name, shop, left in work
         }
         for number, future in enumerate(as_completed(waiting), 1):
+            passed = time.perf_counter() - start
+            if future.exception() is not None:  # left out: the next run tries it again
+                print(f"{waiting[future]} crashed: {future.exception()!r}", file=sys.stderr)
+                continue
             for record in future.result():
                 file.write(json.dumps({**record, "commit": commit}) + "\n")
             file.flush()
-            passed = time.perf_counter() - start
             print(f"{number}/{len(work)} {waiting[future]}: {passed:.0f} s", file=sys.stderr)
 
 

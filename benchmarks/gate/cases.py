@@ -124,7 +124,7 @@ def _verdict(
         record |= {"refused": certified.sentence, "at": "certify"}
     decision, certificate = said.get("decision", {}), said.get("certificate") or {}
     deployed = certificate.get("deployed", "sampled")
-    guard = decision.get("guard") is not None
+    guard = bool(said) and check == "guard" and decision.get("guard", True) is not None
     if (deployed, guard) not in policies:
         policies[deployed, guard] = _truth(world, ranker, deployed, certificate, guard)
     return record | {

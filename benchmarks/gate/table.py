@@ -10,6 +10,20 @@ Record = dict[str, Any]
 
 WORSE, BETTER = -1.0, 5.0
 """Per cent of clicks: what must not be shipped, and what should be."""
+
+
+def _randomised(record: Record) -> bool:
+    return bool(record["shop"]["production"] != "sorted")
+
+
+def _scans(record: Record) -> bool:
+    return bool(record["shop"]["users"] == "cascade")
+
+
+def _misfit(record: Record) -> bool:
+    return bool(((record.get("bias") or {}).get("misfit") or {}).get("found"))
+
+
 GROUPS: tuple[tuple[str, Callable[[Record], bool]], ...] = (
     ("all", lambda _: True),
     ("dr", lambda r: r["method"] == "dr"),
@@ -20,7 +34,10 @@ GROUPS: tuple[tuple[str, Callable[[Record], bool]], ...] = (
     ("samples", lambda r: r["shop"]["production"] == "sampled"),
     ("drifts", lambda r: r["shop"]["production"] == "drift"),
     ("uniform", lambda r: r["shop"]["production"] == "uniform"),
-    ("users scan and stop", lambda r: r["shop"]["users"] == "cascade"),
+    ("any but sorted, users as modelled", lambda r: _randomised(r) and not _scans(r)),
+    ("users scan and stop", lambda r: _scans(r)),
+    ("click model known to misfit", lambda r: bool(_misfit(r))),
+    ("scores known to misfit", lambda r: "production" in (r.get("log") or {}).get("warnings", {})),
 )
 COLUMNS = (
     "verdict", "cases", "refused", "shipped", "worse", "worse shipped", "wrong of shipped",
@@ -46,16 +63,16 @@ def _figures(group: Sequence[Record]) -> list[str]:
     known = [r for r in group if "truth" in r]
     judged = [r for r in known if r.get("ship") is not None]
     shipped = [r for r in judged if r["ship"]]
-    worse = [r for r in judged if r["truth"]["percent"] < WORSE]
-    better = [r for r in judged if r["truth"]["percent"] >= BETTER]
-    wrong, right = ([r for r in some if r["ship"]] for some in (worse, better))
+    worse = [r for r in known if r["truth"]["percent"] < WORSE]
+    better = [r for r in known if r["truth"]["percent"] >= BETTER]  # refused: not shipped
+    wrong, right = ([r for r in some if r.get("ship")] for some in (worse, better))
     gains = [gain for r in shipped if (gain := certified_percent(r)) is not None]
     return [
         str(len(group)),
         str(len(group) - len(judged)),
         str(len(shipped)),
         str(len(worse)),
-        f"{len(wrong)} ({_share(len(wrong), len(judged))} of all)",
+        f"{len(wrong)} ({_share(len(wrong), len(known))} of all)",
         _share(len(wrong), len(shipped)),
         str(len(better)),
         _share(len(right), len(better)),
