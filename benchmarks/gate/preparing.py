@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.gate.command_line import Result, run, supports
+from benchmarks.gate.command_line import PROBLEM, Result, run, supports
 from benchmarks.shops.cleaning import clean_items, clean_log
 from benchmarks.shops.files import Files
 
@@ -43,12 +43,7 @@ def prepare(files: Files, folder: Path) -> Prepared:
     ready = Prepared(files.items, folder / "counts.parquet")
     _usable_items(ready, files, folder)
     log = _count(ready, files, folder)
-    checked = run("logs", "check", *log, "--items", ready.items, *ready.options, "--json")
-    ready.seconds["check"] = checked.seconds
-    if checked.code == 2 or not checked.out:
-        ready.note("logs check", checked)
-    else:
-        ready.check = _check_facts(checked)
+    _check(ready, log, folder)
     _fit(ready, folder)
     return ready
 
@@ -90,6 +85,25 @@ def _count(ready: Prepared, files: Files, folder: Path) -> list[str]:
         ready.note("count", counted)
         raise RefusedError(counted.sentence)
     return [clean]
+
+
+def _check(ready: Prepared, log: list[str], folder: Path) -> None:
+    """Check the log; robots that it names are left out of the counts, as it advises."""
+    robots = folder / "robots.csv"
+    named = ["--robots", robots] if supports("logs check", "--robots") else []
+    words = ["logs", "check", *log, "--items", ready.items, *ready.options, *named, "--json"]
+    checked = run(*words)
+    ready.seconds["check"] = checked.seconds
+    if checked.code == PROBLEM or not checked.out:
+        ready.note("logs check", checked)
+        return
+    ready.check = _check_facts(checked)
+    if named and "robots" in ready.check["warnings"]:
+        counted = run("count", *log, "--exclude", robots, "-o", ready.counts)
+        ready.check["robots"] = "excluded"
+        if counted.code != 0:
+            ready.check["robots"] = "left in"
+            ready.note("count --exclude", counted)
 
 
 def _check_facts(checked: Result) -> dict[str, Any]:

@@ -29,7 +29,7 @@ GAPPY = ("Preis (EUR)", "ctr_7d", "rating.avg", "f.12", "return rate", "# review
 """Columns with missing values."""
 LOG_NAMES = {
     "query_id": "search term", "doc_id": "SKU", "rank": "Pos.", "click": "clicked?",
-    "session_id": "request.id",
+    "session_id": "request.id", "user_id": "visitor",
 }  # fmt: skip
 ITEM_NAMES = {"query_id": "search term", "doc_id": "SKU", "production_score": "prod score"}
 WORDS = ("running", "red", "winter", "kinder", "leather", "vegan", "sale", "xl", "café", "o'neill")
@@ -164,7 +164,7 @@ def _log(shop: Shop, sessions: Sessions, queries: pa.Array, products: pa.Array) 
         {
             "ts": pa.array(time[session]),
             "session_id": names.take(pa.array(session)),
-            "visitor": pa.array(visitor[session]),
+            "user_id": pa.array(visitor[session]),
             "device": pa.array(["app", "web", "m.web"]).take(pa.array(visitor[session] % 3)),
             "query_id": queries.take(pa.array(sessions.query[session])),
             "doc_id": products.take(pa.array(sessions.lists[session, place])),
