@@ -18,7 +18,8 @@ def main(runs):
             shutil.copy(folder / f"figure-{figure}.svg", HERE / f"study-{name}-{figure}.svg")
     shutil.copy(next(iter(runs.values())) / "figure-1.svg", HERE / "study-1.svg")
     claims = {
-        name: json.loads((folder / "claims.json").read_text()) for name, folder in runs.items()
+        name: json.loads((folder / "claims.json").read_text())["claims"]
+        for name, folder in runs.items()
     }
     print("| figure | claim |" + "".join(f" {name} |" for name in runs))
     print("| --- | --- |" + " --- |" * len(runs))

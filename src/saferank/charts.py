@@ -8,11 +8,13 @@ from typing import Any
 
 from saferank.errors import InputError
 from saferank.files import whole_file
+from saferank.marks import mark
 
 # Told apart by colour, and in grey by lightness and dashes (Okabe and Ito's colours).
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 1], [1, 3], [10, 4], [3, 6])
 FORMATS = (".html", ".svg", ".png", ".pdf")
+_OPTIONS: dict[str, dict[str, Any]] = {"html": {"inline": True}, "png": {"scale_factor": 2}}
 
 
 def scale(names: Sequence[str], values: Sequence[Any]) -> Any:
@@ -29,10 +31,7 @@ def save_chart(chart: Any, path: str | Path) -> Path:
     if path.suffix not in FORMATS:
         raise InputError(f"a chart's file must end with {', '.join(FORMATS)}; got `{path.name}`.")
     with whole_file(path) as temporary:
-        if path.suffix == ".html":
-            chart.save(str(temporary), format="html", inline=True)
-        elif path.suffix == ".png":
-            chart.save(str(temporary), format="png", scale_factor=2)
-        else:
-            chart.save(str(temporary), format=path.suffix[1:])
+        form = path.suffix[1:]
+        chart.save(str(temporary), format=form, **_OPTIONS.get(form, {}))
+        mark(temporary, form)
     return path

@@ -20,6 +20,9 @@ from saferank.safety import assess
 
 K = 5
 LEARNED = ("ips", "dr", "safe-dr", "prpo")
+RANKER = "prpo"
+"""The ranker that is kept, and its folder."""
+CHARTS = ("rankers.html", "rankers.png")
 
 
 @dataclass(frozen=True)
@@ -97,14 +100,14 @@ def run_demo(folder: Path, *, queries: int = 400, sessions: int = 100_000, seed:
         )
     shown = production.scores(collection.test)
     lines = [_line(name, ranker, collection, shown) for name, ranker in rankers.items()]
-    chosen = rankers["prpo"]
-    chosen.save(folder / "prpo")
+    chosen = rankers[RANKER]
+    chosen.save(folder / RANKER)
     found = assess(chosen, train, production=production, counts=counts, users=users, guard=True)
-    found.save(folder / "prpo")
-    page = write_page(folder / "prpo" / "report.html", found, chosen.card, "prpo")
+    found.save(folder / RANKER)
+    page = write_page(folder / RANKER / "report.html", found, chosen.card, RANKER)
     demo = Demo(collection, sessions, lines, found.decision.sentence, page)
-    for suffix in (".html", ".png"):
-        save_chart(demo.chart(), folder / f"rankers{suffix}")
+    for name in CHARTS:
+        save_chart(demo.chart(), folder / name)
     return demo
 
 

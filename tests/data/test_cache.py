@@ -16,6 +16,7 @@ import pytest
 
 from saferank.data import RankingData, cache
 from saferank.data.cache import cached, entry_places
+from saferank.scratch import PREFIX
 
 OPTIONS = {"features": 3}
 
@@ -236,16 +237,29 @@ def test_a_killed_writer_leaves_no_entry_and_no_litter(source: Path, tmp_path: P
     os.kill(writer.pid, signal.SIGKILL)
     writer.join()
     entry = entry_places(source, OPTIONS)[0]
-    left = list(entry.parent.glob(f".{entry.name}.*"))
     assert not entry.exists()
-    assert len(left) == 1
+    assert len(list(entry.parent.glob(f"{PREFIX}*"))) == 1
 
-    os.utime(left[0], (0, 0))
     build = Builder(example())
     load(source, build)
     assert_same(load(source, build), build.data)
     assert build.calls == 1
     assert [path.name for path in entry.parent.iterdir()] == [entry.name]
+
+
+def test_a_damaged_entry_is_rebuilt_and_foreign_files_are_left_alone(source: Path) -> None:
+    build = Builder(example())
+    load(source, build)
+    entry = entry_places(source, OPTIONS)[0]
+    (entry / "entry.json").write_text("{")
+    assert_same(load(source, build), build.data)
+    assert_same(load(source, build), build.data)
+    assert build.calls == 2
+    (entry / "entry.json").write_text("{")
+    (entry / "notes.txt").write_text("mine")
+    load(source, build)
+    assert_same(load(source, build), build.data)
+    assert (entry / "notes.txt").read_text() == "mine"
 
 
 def load_many(source: Path, seed: int) -> None:

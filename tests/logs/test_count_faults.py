@@ -22,6 +22,7 @@ import saferank as sr
 from saferank.errors import EngineError, InputError
 from saferank.logs import EngineChoice
 from saferank.logs.engine_errors import one_sentence
+from saferank.scratch import PREFIX
 
 START = "import sys; from saferank.cli.app import main; sys.argv[0] = 'saferank'; main()"
 SOURCES = Path(__file__).parents[2] / "src"
@@ -58,20 +59,26 @@ def only(folder: Path, *names: str) -> None:
     assert sorted(path.name for path in folder.iterdir()) == sorted(names)
 
 
-@pytest.mark.parametrize("sign", [".saferank-*", ".counts.parquet.*"])
+@pytest.mark.parametrize("sign", [f"{PREFIX}*", f"{PREFIX}*/made"])
 def test_killed_in_the_middle(tmp_path: Path, sign: str) -> None:
-    """While it counts, and while it writes."""
-    log = generated(tmp_path / "log.parquet", 4_000_000)
+    """While it counts, and while it writes; the next run removes what was left."""
+    log, little = tmp_path / "log.parquet", tmp_path / "little.parquet"
+    generated(log, 4_000_000)
     out = tmp_path / "out" / "counts.parquet"
-    out.parent.mkdir()
-    out.write_text("what was there before")
+    sr.logs.count(generated(little, 100), output=out)
+    before = out.read_bytes()
     with run("count", log, "-o", out) as child:
         deadline = time.monotonic() + 60
         while not list(out.parent.glob(sign)) and time.monotonic() < deadline:
             time.sleep(0.005)
         child.send_signal(signal.SIGKILL)
         assert child.wait() == -signal.SIGKILL, "it was killed while it counted"
-    assert out.read_text() == "what was there before"
+    assert out.read_bytes() == before
+    assert len(list(out.parent.iterdir())) > 1
+    with run("count", little, "-o", out) as child:
+        assert child.wait() == 0
+    assert out.read_bytes() == before
+    only(out.parent, "counts.parquet")
 
 
 def test_a_file_too_large_for_the_disk(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from saferank.cli import (
     count,
     data,
     demo,
+    ending,
     learn,
     logs,
     rank,
@@ -21,7 +22,6 @@ from saferank.cli import (
     reproduce,
     simulate,
 )
-from saferank.errors import SaferankError
 
 app = typer.Typer(
     help="Learn a ranker from a click log, and tell whether it is safe to ship.",
@@ -59,11 +59,4 @@ def _root(
 
 def main() -> None:
     """Run the command line; bad input ends with one sentence and exit code 2."""
-    try:
-        app()
-    except SaferankError as error:
-        sys.stderr.write(f"saferank: {error}\n")
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        sys.stderr.write("saferank: stopped.\n")
-        sys.exit(130)
+    sys.exit(ending.run(app))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from saferank.cli.output import Json, print_json, print_table
+from saferank.cli.outputs import check_outputs
 from saferank.errors import require
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def bias(
 
     fits = {"trust": clicks.fit_trust_bias, "position": clicks.fit_position_bias}
     require(kind in fits, "kind", f"one of {', '.join(fits)}", kind)
+    check_outputs([output, chart], [counts, items])
     data = None if items is None else read_items(items)
     if data is None:
         table = logs.read_counts(counts)

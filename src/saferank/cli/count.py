@@ -9,6 +9,7 @@ import typer
 
 from saferank.cli import log_options as options
 from saferank.cli.output import Json, print_json
+from saferank.cli.outputs import check_outputs
 
 
 def count(
@@ -37,6 +38,7 @@ def count(
     """
     from saferank import logs
 
+    check_outputs([output])
     table = logs.count(
         log,
         output=output,

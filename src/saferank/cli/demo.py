@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from saferank.cli.output import Json, print_json, print_table
+from saferank.cli.outputs import check_outputs
 
 
 def demo(
@@ -22,8 +23,12 @@ def demo(
 ) -> None:
     """Show the whole way: a production ranker, its clicks, what is learned from them."""
     from saferank.data import inspect
-    from saferank.demo import run_demo
+    from saferank.demo import CHARTS, RANKER, run_demo
+    from saferank.files import check_folder
+    from saferank.rankers.ranker import FILES
 
+    check_outputs(output / name for name in CHARTS)
+    check_folder(output / RANKER, FILES)
     made = run_demo(output, queries=queries, sessions=sessions, seed=seed)
     lines = [asdict(line) for line in made.lines]
     if json:
@@ -43,6 +48,6 @@ def demo(
         ("ranker", "expected", "sorted", "share of production's utility"),
         [tuple(line.values()) for line in lines],
     )
-    typer.echo(f"Charts: {output / 'rankers.html'} and {output / 'rankers.png'}.")
+    typer.echo(f"Charts: {' and '.join(str(output / name) for name in CHARTS)}.")
     typer.echo(f"The PRPO ranker with its guard: {made.verdict}")
     typer.echo(f"The page: {made.page}")

@@ -80,7 +80,10 @@ def learn(
     from saferank import rankers
     from saferank.cli.inputs import read_click_model, read_logged
     from saferank.errors import require
+    from saferank.files import check_folder
+    from saferank.rankers.ranker import FILES
 
+    check_folder(output, FILES)
     both = (validation_items is None) == (validation_counts is None)
     require(both, "validation", "given as items and counts together", "one of them")
     users = None if method == "skyline" else read_click_model(bias, counts)
@@ -95,6 +98,7 @@ def learn(
         "keep": keep, "slack": slack, "scorer": scorer, "regression": regression,
         "settings": rankers.Settings(**{k: v for k, v in sizes.items() if v is not None}),
     }  # fmt: skip
+    folder = output.resolve()
     ranker = rankers.learn(
         data,
         counted,
@@ -103,7 +107,7 @@ def learn(
         production=shown,
         validation=held,
         seed=seed,
-        checkpoint=output.parent / f".{output.name}.checkpoint",
+        checkpoint=folder.parent / f".{folder.name}.checkpoint",
         **{name: value for name, value in changes.items() if value is not None},
     )
     ranker.save(output)

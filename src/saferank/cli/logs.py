@@ -9,6 +9,7 @@ import typer
 
 from saferank.cli import log_options as options
 from saferank.cli.output import Json, print_json, print_table
+from saferank.cli.outputs import check_outputs
 
 if TYPE_CHECKING:
     from saferank.logs import LogHealth
@@ -62,6 +63,7 @@ def check(
     from saferank import data, logs
     from saferank.charts import save_chart
 
+    check_outputs([chart], [items])
     health = logs.check_log(
         log,
         items=None if items is None else data.read_items(items),

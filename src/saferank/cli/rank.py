@@ -9,6 +9,7 @@ import typer
 
 from saferank.cli.certify import Items, Production, Run, Slack
 from saferank.cli.output import print_json
+from saferank.cli.outputs import check_outputs
 
 
 def rank(
@@ -46,6 +47,7 @@ def rank(
     from saferank.safety import Guard, certified_deployment
     from saferank.safety.guard import draw
 
+    check_outputs([output], [items, production])
     ranker, data = Ranker.load(run), read_items(items)
     length = ranker.k if k is None else k
     deployed = certified_deployment(run)

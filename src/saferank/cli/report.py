@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from saferank.cli.certify import CountsFile, Keep, Production, Run, Slack, Sorted, assessed
+from saferank.cli.outputs import check_outputs
 
 
 def report(
@@ -30,6 +31,8 @@ def report(
     from saferank.report import write_page
     from saferank.safety import Assessment
 
+    page = run / "report.html" if output is None else output
+    check_outputs([page], [items, counts, production, run / "ranker.json", run / "assessment.json"])
     if items is None:
         found = Assessment.load(run)
     else:
@@ -38,8 +41,6 @@ def report(
             run, items, counts, production, keep=keep, slack=slack, guard=guard, deployed=deployed
         )
         found.save(run)
-    path = write_page(
-        run / "report.html" if output is None else output, found, Ranker.load(run).card, run.name
-    )
+    path = write_page(page, found, Ranker.load(run).card, run.name)
     typer.echo(found.decision.sentence)
     typer.echo(f"Written to {path}.")

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from saferank.cli.output import Json, print_json, print_table
+from saferank.cli.outputs import check_outputs
 from saferank.errors import InputError, require
 
 
@@ -36,11 +37,13 @@ def reproduce(
     """Run the paper's study and draw its figures; stopped and started again, it goes on."""
     from saferank.experiments import FIGURES, PRESETS
     from saferank.experiments import reproduce as run
+    from saferank.experiments.page import file_names
 
     require(preset in PRESETS, "preset", f"one of {', '.join(PRESETS)}", preset)
     numbers = None if sessions is None else tuple(map(_whole, sessions.split(",")))
     study = PRESETS[preset].changed(data=data, sessions=numbers, seeds=seeds)
     figures = FIGURES if figure == "all" else tuple(map(_whole, figure.split(",")))
+    check_outputs(output / name for name in file_names(figures))
     made = run(study, output, figures=figures, workers=workers, cluster=cluster)
     claims = [(c.figure, c.sentence, f.verdict) for c, f in made.written.claims]
     if json:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from saferank.cli.output import Json, print_json, print_table
+from saferank.cli.outputs import check_outputs
 from saferank.errors import InputError
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def simulate(
     from saferank import clicks, logs
     from saferank.data import write_items
 
+    check_outputs([output, items], [data, users])
     number = whole_number(sessions)
     collection, highest = _data(data, part, seed)
     if collection.production is None:

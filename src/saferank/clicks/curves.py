@@ -10,6 +10,7 @@ import numpy as np
 from saferank.clicks.fitting import FittedBias
 from saferank.errors import require
 from saferank.files import whole_file
+from saferank.marks import mark
 
 FORMATS = ("svg", "png", "pdf", "html")
 NORMAL_95 = 1.959964
@@ -64,6 +65,7 @@ def save_chart(fit: FittedBias, path: str | Path) -> None:
     with whole_file(target) as temporary:
         options = {"inline": True} if form == "html" else {}
         chart(fit).save(str(temporary), format=form, **options)
+        mark(temporary, form)
 
 
 def sketch(fit: FittedBias) -> str:

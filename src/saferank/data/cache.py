@@ -12,8 +12,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -22,14 +20,13 @@ from typing import Any, Final
 import numpy as np
 
 from saferank.data.ranking import RankingData
-from saferank.errors import SaferankError
+from saferank.errors import InputError, SaferankError
 from saferank.files import read_json, whole_folder, write_json
 from saferank.flat import Array
+from saferank.scratch import remove_litter
 
 FOLDER: Final = ".saferank-cache"
 _ARRAYS: Final = tuple(f.name for f in fields(RankingData) if f.name != "feature_names")
-_ABANDONED: Final = 3600.0
-"""Seconds after which an unfinished entry of a writer that died is removed."""
 
 
 def cached(
@@ -41,6 +38,7 @@ def cached(
     for place in places:
         data = _load(place, stamp)
         if data is not None:
+            remove_litter(place.parent)
             return data
     data = build()
     if _stamp(source, version, options) == stamp:
@@ -98,11 +96,10 @@ def _store(places: list[Path], data: RankingData, stamp: Mapping[str, Any]) -> N
     """Write the entry where it can be written; data without a cache is good data too."""
     for place in places:
         try:
-            _remove_abandoned(place)
-            with whole_folder(place) as folder:
+            with whole_folder(place, holds=("entry.json", "*.npy"), marked=False) as folder:
                 _write(folder, data, stamp)
             return
-        except OSError:
+        except (OSError, InputError):  # or something else lies in its place
             continue
 
 
@@ -119,9 +116,3 @@ def _write(folder: Path, data: RankingData, stamp: Mapping[str, Any]) -> None:
     names = None if data.feature_names is None else list(data.feature_names)
     entry = {"stamp": stamp, "arrays": arrays, "feature_names": names}
     write_json(folder / "entry.json", entry)
-
-
-def _remove_abandoned(place: Path) -> None:
-    for left in place.parent.glob(f".{place.name}.*"):
-        if left.is_dir() and time.time() - left.stat().st_mtime > _ABANDONED:
-            shutil.rmtree(left, ignore_errors=True)

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from saferank.errors import InputError
 from saferank.files import whole_file
+from saferank.marks import PARQUET_METADATA
 
 _ROWS: Final = 1 << 16
 
@@ -52,7 +53,8 @@ def write_table(table: pa.Table, path: str | Path) -> None:
 
 
 def _write_parquet(table: pa.Table, path: Path) -> None:
-    pq.write_table(table, path, compression="zstd")
+    marked = table.replace_schema_metadata(PARQUET_METADATA)
+    pq.write_table(marked, path, compression="zstd")
 
 
 def _write_csv(table: pa.Table, path: Path) -> None:

@@ -16,6 +16,7 @@ from saferank.data.letor_writing import write_letor
 from saferank.data.ranking import RankingData
 from saferank.data.tables import LIST, kind_of
 from saferank.files import whole_file
+from saferank.marks import PARQUET_METADATA
 
 _ROWS: Final = 1 << 14
 
@@ -41,7 +42,7 @@ def write_items(data: RankingData, path: str | Path) -> None:
 
 def _write_parquet(path: Path, batches: Iterator[pa.RecordBatch]) -> None:
     first = next(batches)
-    with pq.ParquetWriter(path, first.schema) as writer:
+    with pq.ParquetWriter(path, first.schema.with_metadata(PARQUET_METADATA)) as writer:
         writer.write_batch(first)
         for batch in batches:
             writer.write_batch(batch)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 
@@ -19,6 +17,7 @@ from saferank.logs import Counts
 from saferank.logs.engines import opened
 from saferank.logs.schema import read_log
 from saferank.logs.sources import LogName, find
+from saferank.scratch import scratch_folder
 
 
 def session_moments(
@@ -37,8 +36,8 @@ def session_moments(
     import pyarrow.parquet as pq
 
     with (
-        tempfile.TemporaryDirectory(prefix=".saferank-") as folder,
-        opened("duckdb", spill=Path(folder)) as engine,
+        scratch_folder() as folder,
+        opened("duckdb", spill=folder) as engine,
     ):
         read = read_log(engine.read(find(log)), top=counts.ranks)
         require(read.has_sessions, "log", "rows with a `session_id`", "none")
@@ -47,8 +46,8 @@ def session_moments(
             query_key=rows.query_id.cast("string"), doc_key=rows.doc_id.cast("string")
         )
         rows = rows.distinct()
-        pq.write_table(pa.table(_values(data, counts, scores)), Path(folder) / "values.parquet")
-        values = engine.read(find(Path(folder) / "values.parquet"))
+        pq.write_table(pa.table(_values(data, counts, scores)), folder / "values.parquet")
+        values = engine.read(find(folder / "values.parquet"))
         joined = rows.inner_join(values, ["query_key", "doc_key", (rows["rank"], values.at_rank)])
         of_sessions = joined.group_by(["query_number", "session_id"]).agg(
             **{

@@ -17,7 +17,9 @@ from saferank.experiments.claims import Claim, judge
 from saferank.experiments.drawing import draw
 from saferank.experiments.results import Results
 from saferank.files import whole_file, write_json
+from saferank.marks import mark
 
+ENDINGS = ("html", "svg", "png")
 Judged = list[tuple[Claim, Finding]]
 
 
@@ -34,15 +36,25 @@ class Written:
         return dict(Counter(finding.verdict for _, finding in self.claims))
 
 
+def file_names(figures: Sequence[int]) -> list[str]:
+    """What `write_page` writes.
+
+    >>> file_names([2])
+    ['figure-2.html', 'figure-2.svg', 'figure-2.png', 'claims.json', 'claims.md', 'index.html']
+    """
+    drawn = [f"figure-{figure}.{ending}" for figure in figures for ending in ENDINGS]
+    return [*drawn, "claims.json", "claims.md", "index.html"]
+
+
 def write_page(results: Results, figures: Sequence[int], name: str, folder: str | Path) -> Written:
     """Write every figure (HTML, SVG, PNG), the claims (JSON, Markdown) and the page."""
     target = Path(folder)
     charts = {figure: draw(figure, results) for figure in figures}
     for figure, chart in charts.items():
-        for ending in ("html", "svg", "png"):
+        for ending in ENDINGS:
             save_chart(chart, target / f"figure-{figure}.{ending}")
     claims = judge(results, tuple(figures))
-    write_json(target / "claims.json", [claim_record(*pair) for pair in claims])
+    write_json(target / "claims.json", {"claims": [claim_record(*pair) for pair in claims]})
     _write(target / "claims.md", claims_table(claims))
     images = [
         {"number": figure, "image": _image(target / f"figure-{figure}.svg")} for figure in figures
@@ -105,3 +117,4 @@ def _image(path: Path) -> str:
 def _write(path: Path, text: str) -> None:
     with whole_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+        mark(temporary, path.suffix[1:])

@@ -28,6 +28,7 @@ from saferank.experiments.jobs import (
 )
 from saferank.experiments.study import open_collection
 from saferank.progress import bar
+from saferank.scratch import remove_litter
 
 _DEATHS = 3
 """How often workers may die (out of memory, say) before the sweep gives up."""
@@ -239,7 +240,6 @@ def _alone(folder: Path) -> Iterator[None]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise EngineError(f"`{folder}` is in use by another sweep.") from error
-        for part in ("jobs", "failed"):
-            for left in (folder / part).glob(".*.json.*"):
-                left.unlink(missing_ok=True)
+        for inside, _, _ in os.walk(folder):
+            remove_litter(Path(inside))
         yield

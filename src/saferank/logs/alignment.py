@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from saferank.logs.counts import MOST_CELLS, Counts
 from saferank.logs.engines import DuckDB, opened
 from saferank.logs.schema import BEYOND, read_log
 from saferank.logs.tally import added_sessions, check_sessions, total
+from saferank.scratch import scratch_folder
 
 
 @dataclass(frozen=True)
@@ -208,8 +208,8 @@ def _tables(
 ) -> Iterator[_Tables]:
     """The tables of counts and items, or of the counts alone: items are then what they count."""
     with (
-        tempfile.TemporaryDirectory(prefix=".saferank-", dir=engine.spill) as spill,
-        opened("duckdb", memory=engine.memory, spill=Path(spill)) as running,
+        scratch_folder(engine.spill) as spill,
+        opened("duckdb", memory=engine.memory, spill=spill) as running,
     ):
         assert isinstance(running, DuckDB)
         table = running.table("counts", counts.source)

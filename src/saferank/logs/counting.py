@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from saferank.logs.exclusions import ExclusionList, Exclusions
 from saferank.logs.schema import BEYOND, RANK_RULE, Log, columns_of, read_log
 from saferank.logs.sources import LogName
 from saferank.logs.tally import added_sessions, check_sessions, sessions, tally, total
+from saferank.scratch import scratch_folder
 
 FROM_ZERO = (
     "the log's ranks count from 0: every list begins there; give --rank-from 0 (rank_from=0 in "
@@ -139,7 +139,7 @@ def counted(
         named |= set() if excluded is None else excluded.columns(names)
         sources.check_parquet(source, {*names.values()} - {"sessions"} | named)
     with (
-        _scratch(choice.spill or (output and output.parent)) as folder,
+        scratch_folder(choice.spill or (output and output.parent)) as folder,
         opened(choice.name, memory=choice.memory, spill=folder) as running,
         _local(running, choice, folder) as local,
     ):
@@ -188,15 +188,6 @@ def _sessions_of(
     return added_sessions(
         [table.select(query_id=names["query_id"], sessions=names["sessions"]) for table in tables]
     )
-
-
-@contextlib.contextmanager
-def _scratch(parent: Path | None) -> Iterator[Path]:
-    """A folder for what an engine spills, gone at the end."""
-    if parent is not None:
-        parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".saferank-", dir=parent) as name:
-        yield Path(name)
 
 
 @contextlib.contextmanager

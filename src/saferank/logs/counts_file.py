@@ -18,6 +18,7 @@ from saferank.errors import require
 from saferank.files import whole_file
 from saferank.logs.count_table import COLUMNS, RANKS_SAID
 from saferank.logs.counts import Counts
+from saferank.marks import PARQUET_METADATA
 
 _DOCUMENTS_A_GROUP = 1 << 18
 
@@ -54,7 +55,8 @@ class _Rows:
         kinds = [pa.string() if ids.dtype.kind == "U" else pa.int64() for ids in data.ids()]
         types = [*kinds, pa.int32(), pa.int64(), pa.int64(), pa.int64()]
         fields = list(zip((*COLUMNS, "sessions"), types, strict=True))
-        self.schema = pa.schema(fields, metadata={RANKS_SAID: str(counts.ranks).encode()})
+        said = {RANKS_SAID.decode(): str(counts.ranks), **PARQUET_METADATA}
+        self.schema = pa.schema(fields, metadata=said)
 
     def table(self, first: int, last: int) -> Any:
         import pyarrow as pa

@@ -10,7 +10,7 @@ import contextlib
 import os
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,6 +18,7 @@ from saferank.errors import EngineError, InputError, MissingExtraError, require
 from saferank.logs.engine_errors import one_sentence
 from saferank.logs.memory import buffer_limit, megabytes, memory_limit
 from saferank.logs.sources import InMemory, Source, TableName
+from saferank.marks import PARQUET_METADATA
 from saferank.progress import bar
 
 LOG = "saferank_log"
@@ -127,10 +128,23 @@ class DuckDB:
             self.connection.con.execute(f'CREATE TEMP TABLE "{name}" AS {sql}')
         return self.connection.table(name)
 
-    def write(self, expression: Any, path: Path, title: str, **options: Any) -> str:
-        """Run the expression into one Parquet file; `options` are of DuckDB's writer."""
+    def write(
+        self,
+        expression: Any,
+        path: Path,
+        title: str,
+        *,
+        compression: str = "snappy",
+        metadata: Mapping[str, str] | None = None,
+    ) -> str:
+        """Run the expression into one Parquet file, with saferank's mark in its metadata."""
+        marked = {**PARQUET_METADATA, **(metadata or {})}
+        pairs = ", ".join(f"{_quoted(key)}: {_quoted(value)}" for key, value in marked.items())
         with self._progress(title):
-            self.connection.to_parquet(expression, str(path), **options)
+            self.connection.con.execute(
+                f"COPY ({self.connection.compile(expression)}) TO {_quoted(str(path))} "
+                f"(FORMAT parquet, COMPRESSION {_quoted(compression)}, KV_METADATA {{{pairs}}})"
+            )
         return str(path)
 
     def fetch(self, expression: Any) -> Any:
@@ -290,6 +304,11 @@ class AnyIbis:
     def close(self) -> None:
         """Close the connection."""
         self.connection.disconnect()
+
+
+def _quoted(text: str) -> str:
+    """A text as an SQL literal, whatever quotes are in it."""
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _table(connection: Any, source: TableName) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pyarrow.parquet as pq
 
 from saferank.logs.count_table import CountTable
 from saferank.logs.counting import EngineChoice, count
+from saferank.scratch import scratch_folder
 
 
 def merge(
@@ -24,8 +24,8 @@ def merge(
     Sessions add too: a session that lies in two parts is counted in both, so cut logs where
     sessions end. Counts are a summed log, so `count` on several files of counts does the same.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        paths = [_on_disk(part, Path(folder) / f"{i}.parquet") for i, part in enumerate(parts)]
+    with scratch_folder() as folder:
+        paths = [_on_disk(part, folder / f"{i}.parquet") for i, part in enumerate(parts)]
         return count(paths, output=output, engine=engine)
 
 

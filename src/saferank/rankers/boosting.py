@@ -162,7 +162,7 @@ class Boosting:
         return TreeScorer(Forest.parse(model.model_to_string(num_iteration=trees)))
 
     def _save(self, folder: Path, model: Any) -> None:
-        with whole_folder(folder) as temporary:
+        with whole_folder(folder, holds=("state.json", "scorer.txt"), marked=False) as temporary:
             self._scorer(model, self.start.trees + self.round).save(temporary)
             record = {"steps": self.history.steps, "values": self.history.values}
             write_json(temporary / "state.json", record)

@@ -23,6 +23,8 @@ from saferank.rankers.tree_scorer import TreeScorer
 from saferank.records import convert, from_dict
 
 FORMAT = 1
+FILES = ("ranker.json", "scorer.safetensors", "scorer.txt", "assessment.json", "report.html")
+"""All that a ranker's folder may hold: what is saved here, and what is written beside it later."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,7 @@ class Ranker:
 
     def save(self, folder: str | Path) -> None:
         """Write the ranker as a folder of safetensors and JSON, whole or not at all."""
-        with whole_folder(Path(folder)) as temporary:
+        with whole_folder(Path(folder), holds=FILES) as temporary:
             write_json(
                 temporary / "ranker.json",
                 {

@@ -159,7 +159,9 @@ class Training:
             for name, value in self.optimiser.state.get(parameter, {}).items():
                 state[f"adam.{index}.{name}"] = torch.as_tensor(value).contiguous()
         state["risks"] = torch.from_numpy(self.risks)
-        with whole_folder(folder) as temporary:
+        with whole_folder(
+            folder, holds=("state.json", "state.safetensors"), marked=False
+        ) as temporary:
             save_file(state, temporary / "state.safetensors")
             record = {"step": self.step, "steps": self.history.steps, "values": self.history.values}
             write_json(temporary / "state.json", record)

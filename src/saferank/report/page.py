@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from saferank.files import whole_file
+from saferank.marks import mark
 from saferank.rankers import Card
 from saferank.report import charts
 from saferank.safety import Assessment, Change
@@ -42,6 +43,7 @@ def write_page(path: str | Path, found: Assessment, card: Card, name: str = "run
     target = Path(path)
     with whole_file(target) as temporary:
         temporary.write_text(render(found, card, name), encoding="utf-8")
+        mark(temporary, "html")
     return target
 
 

@@ -1,0 +1,118 @@
+"""How a command ends: one place that turns faults and signals into a sentence and an exit code."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any, Final, Protocol
+
+from saferank.errors import SaferankError, shorten
+
+BAD_INPUT: Final = 2
+MACHINE_FAILED: Final = 1
+_BAD_PATHS: Final = {
+    errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.ELOOP,
+}  # fmt: skip
+
+
+class Command(Protocol):
+    """What Typer makes of an app."""
+
+    def __call__(self, *, standalone_mode: bool) -> Any:
+        """Run the command; without `standalone_mode` errors are raised, exit codes returned."""
+
+
+def run(command: Command) -> int:
+    """Run a command line and return its exit code; what went wrong is told in one sentence.
+
+    A signal that ends the process does so as Ctrl-C does: everything is put away first.
+    """
+    with _signals() as received:
+        code = _guarded(lambda: command(standalone_mode=False))
+        flushed = _guarded(_flush)
+    if received:
+        sys.stderr.write("saferank: stopped.\n")
+        return 128 + received[0]
+    return code or flushed
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[list[int]]:
+    """Let SIGTERM and SIGHUP unwind the stack like SIGINT; the list tells which have come.
+
+    Engines replace what is raised inside them by errors of their own, hence the list.
+    """
+    received: list[int] = []
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        del frame
+        received.append(number)
+        raise KeyboardInterrupt
+
+    before = {}
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+            before[number] = signal.signal(number, stop)
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _guarded(work: Callable[[], Any]) -> int:
+    try:
+        result = work()
+        return result if isinstance(result, int) else 0
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else MACHINE_FAILED
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    except Exception as error:
+        sentence, code = _explained(error)
+        if sentence is None:
+            raise
+        with contextlib.suppress(OSError):
+            sys.stderr.write(f"saferank: {shorten(sentence)}\n")
+        return code
+
+
+def _explained(error: Exception) -> tuple[str | None, int]:
+    """What to say of an error, and the exit code; no sentence for a fault of saferank itself."""
+    if isinstance(error, SaferankError):
+        return str(error), error.exit_code
+    if hasattr(error, "format_message"):  # Typer's own: an option it does not know, and so on
+        return f"{shorten(error.format_message(), 260)} Try --help.", BAD_INPUT
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for this.", MACHINE_FAILED
+    if isinstance(error, RecursionError):
+        return "the input is nested too deeply.", BAD_INPUT
+    if isinstance(error, OSError):
+        return _of_system(error), BAD_INPUT if error.errno in _BAD_PATHS else MACHINE_FAILED
+    return None, MACHINE_FAILED
+
+
+def _of_system(error: OSError) -> str:
+    reason = error.strerror or str(error) or type(error).__name__
+    place = "" if error.filename is None else f": {os.fsdecode(error.filename)!r}"
+    return f"{reason}{place}."
+
+
+def _flush() -> None:
+    """Write what is still in the buffer, while errors are still told in a sentence.
+
+    Python flushes again at the very end, outside of any handler: it must not meet them again.
+    """
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        with open(os.devnull, "w") as nowhere:  # noqa: PTH123
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        if error.errno != errno.EPIPE:
+            raise
