@@ -119,6 +119,23 @@ def test_hive_partitions(spark: Any, tmp_path: Path) -> None:
     same(tmp_path / "log", skip_bad=True, where=["date=2026-02-02"])
 
 
+def test_literal_names_and_folders_that_name_a_column(spark: Any, tmp_path: Path) -> None:
+    table = pa.table({"query_id": [1], "doc_id": [1], "rank": [1], "click": [1]})
+    twice = pa.concat_tables([table, table])
+    for name, rows in (("star[1]", twice), ("star1", table), ("a{b,c}*?", twice), ("ab", table)):
+        pq.write_table(rows, tmp_path / f"{name}.parquet")
+        counted = sr.logs.count(tmp_path / f"{name}.parquet", engine="spark").to_arrow()
+        assert counted["impressions"].to_pylist() == [rows.num_rows]
+    (tmp_path / "rank=7").mkdir()
+    pq.write_table(table, tmp_path / "rank=7" / "x.parquet")
+    with pytest.raises(InputError, match="`rank` is a column of the files and of their folders"):
+        sr.logs.count(tmp_path / "rank=7", engine="spark")
+    for hive, rank in (("folders", 7), ("columns", 1)):
+        choice = sr.logs.EngineChoice("spark", hive=hive)
+        counted = sr.logs.count(tmp_path / "rank=7", engine=choice).to_arrow()
+        assert counted["rank"].to_pylist() == [rank]
+
+
 def test_tables_of_the_engine_and_bad_rows(spark: Any) -> None:
     frame = spark.createDataFrame([(1, 1, 1, True), (1, 2, -1, False)], "query_id int, doc_id int, "
                                   "rank int, click boolean")  # fmt: skip

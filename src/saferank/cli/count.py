@@ -29,6 +29,7 @@ def count(
     engine: options.Engine = "duckdb",
     memory: options.Memory = None,
     spill: options.Spill = None,
+    hive: options.Hive = None,
     json: Json = False,
 ) -> None:
     """Count impressions and clicks of each query, document and rank of a click log.
@@ -42,7 +43,7 @@ def count(
     table = logs.count(
         log,
         output=output,
-        engine=options.engine_of(engine, memory, spill),
+        engine=options.engine_of(engine, memory, spill, hive),
         columns=options.columns_of(column),
         where=where or (),
         top=top,

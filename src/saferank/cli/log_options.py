@@ -66,6 +66,17 @@ Spill = Annotated[
 ]
 
 
+Hive = Annotated[
+    str | None,
+    typer.Option(
+        "--hive",
+        metavar="folders|columns",
+        help="Whose values count where folders (day=...) and files have the same column.",
+        show_default=False,
+    ),
+]
+
+
 def columns_of(pairs: list[str] | None) -> dict[str, str]:
     """`--column` options as a mapping.
 
@@ -81,8 +92,8 @@ def columns_of(pairs: list[str] | None) -> dict[str, str]:
     return mapping
 
 
-def engine_of(name: str, memory: str | None, spill: Path | None) -> EngineChoice:
-    """`--engine`, `--memory` and `--spill` as one choice."""
+def engine_of(name: str, memory: str | None, spill: Path | None, hive: str | None) -> EngineChoice:
+    """`--engine`, `--memory`, `--spill` and `--hive` as one choice."""
     from saferank.logs import EngineChoice
 
-    return EngineChoice(name, memory, spill)
+    return EngineChoice(name, memory, spill, hive)

@@ -54,6 +54,7 @@ def check(
     engine: options.Engine = "duckdb",
     memory: options.Memory = None,
     spill: options.Spill = None,
+    hive: options.Hive = None,
     json: Json = False,
 ) -> None:
     """Tell whether a click log is good enough to learn from, and what is wrong with it.
@@ -67,7 +68,7 @@ def check(
     health = logs.check_log(
         log,
         items=None if items is None else data.read_items(items),
-        engine=options.engine_of(engine, memory, spill),
+        engine=options.engine_of(engine, memory, spill, hive),
         columns=options.columns_of(column),
         where=where or (),
         top=top,

@@ -34,6 +34,8 @@ class EngineChoice:
     name: str = "duckdb"
     memory: str | None = None
     spill: Path | None = None
+    hive: str | None = None
+    """Whose values count where folders and files have the same column: "folders" or "columns"."""
 
 
 def count(
@@ -143,6 +145,8 @@ def counted(
         opened(choice.name, memory=choice.memory, spill=folder) as running,
         _local(running, choice, folder) as local,
     ):
+        if isinstance(source, sources.Files):
+            source = sources.settle_hive(source, choice.hive, lambda f: running.read(f).columns)
         table = conditions.filtered(running.read(source), where)
         before = None
         if excluded is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import threading
 from collections.abc import Iterator, Mapping
@@ -23,6 +24,8 @@ from saferank.progress import bar
 
 LOG = "saferank_log"
 """Name of a log from this process's memory in an engine."""
+_DUCKDB_GLOB = re.compile(r"([*?\[])")
+_HADOOP_GLOB = re.compile(r"([{}\[\]*?\\])")
 
 
 class Engine(Protocol):
@@ -88,6 +91,7 @@ class DuckDB:
             temp_directory=str(spill),
             preserve_insertion_order=False,
             autoinstall_known_extensions=False,
+            autoload_known_extensions=False,
         )
         for setting in ("enable_progress_bar = true", "enable_progress_bar_print = false"):
             self.connection.con.execute(f"SET {setting}")
@@ -102,7 +106,12 @@ class DuckDB:
                     f"`log` must name files when the engine is duckdb; {source.name!r} does not."
                 )
             return _table(self.connection, source)
-        paths = list(source.paths)
+        if not source.local:
+            raise InputError(
+                f"`log` must name files of this machine when the engine is duckdb, which fetches "
+                f"nothing; got {source.paths[0]!r}: copy them here, or use --engine spark."
+            )
+        paths = [_literal_glob(path) for path in source.paths]
         hive = source.root is not None
         if source.format == "parquet":
             return self.connection.read_parquet(paths, hive_partitioning=hive, union_by_name=True)
@@ -113,7 +122,7 @@ class DuckDB:
     def table(self, name: str, source: Any) -> Any:
         """A Parquet file, or an Arrow table under a name and without a copy, as an Ibis table."""
         if isinstance(source, Path):
-            return self.connection.read_parquet(str(source))
+            return self.connection.read_parquet(_literal_glob(str(source)))
         return self.bring(source, name)
 
     def bring(self, table: Any, name: str) -> Any:
@@ -207,7 +216,9 @@ class Spark:
         reader = self.session.read
         if source.root is not None:
             reader = reader.option("basePath", str(Path(source.root).absolute()))
-        paths = [str(Path(path).absolute()) if source.local else path for path in source.paths]
+        paths = list(source.paths)
+        if source.local:
+            paths = [_HADOOP_GLOB.sub(r"\\\1", str(Path(path).absolute())) for path in paths]
         if source.format == "csv":
             tabs = "\t" if ".tsv" in Path(paths[0]).name.lower() else ","
             frame = reader.csv(paths, header=True, inferSchema=True, sep=tabs)
@@ -304,6 +315,18 @@ class AnyIbis:
     def close(self) -> None:
         """Close the connection."""
         self.connection.disconnect()
+
+
+def _literal_glob(path: str) -> str:
+    """A glob of DuckDB that matches this path only.
+
+    >>> _literal_glob("star[1].parquet")
+    'star[[]1].parquet'
+    """
+    glob = _DUCKDB_GLOB.sub(r"[\1]", path)
+    if glob != path and "\\" in path:  # which DuckDB takes for the end of a folder's name there
+        raise InputError(f"`{path}` must not have a backslash beside one of * ? [ in its name.")
+    return glob
 
 
 def _quoted(text: str) -> str:

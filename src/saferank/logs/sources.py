@@ -5,9 +5,10 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.request import url2pathname
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,6 +22,7 @@ FORMATS: dict[str, tuple[str, ...]] = {
     "json": (".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz", ".json", ".json.gz"),
 }
 _ENDINGS = {ending: form for form, endings in FORMATS.items() for ending in endings}
+HIVE = ("folders", "columns")
 _REMOTE = re.compile(r"^[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 
@@ -57,7 +59,7 @@ def find(log: LogName) -> Source:
     if is_table(log):
         return InMemory(as_arrow(log, "log"))
     given = [log] if isinstance(log, str | os.PathLike) else list(log)  # type: ignore[arg-type]
-    names = [os.fspath(name) for name in given]
+    names = [_without_scheme(os.fspath(name)) for name in given]
     if not names:
         raise InputError("`log` must name at least one file or table; got none.")
     if any(_REMOTE.match(name) for name in names):
@@ -66,6 +68,11 @@ def find(log: LogName) -> Source:
         return TableName(names[0])
     paths = sorted({path for name in names for path in _expand(name)})
     return Files(tuple(paths), _one_format(paths), root=_hive_root(paths))
+
+
+def _without_scheme(name: str) -> str:
+    """`file:///a%20b` as the path it names; everything else as it is."""
+    return url2pathname(name[7:]) if name.lower().startswith("file:///") else name
 
 
 def _is_path(name: str) -> bool:
@@ -132,6 +139,37 @@ def check_output(source: Source, output: Path) -> None:
         return
     same = next((path for path in source.paths if output.samefile(path)), None)
     require(same is None, "output", "another file than the log", str(output))
+
+
+def settle_hive(
+    source: Files, hive: str | None, columns: Callable[[Files], Iterable[str]]
+) -> Files:
+    """The files with or without the columns that folders such as `day=2026-01-31` name.
+
+    A log whose files have such a column themselves is refused, unless `hive` says whose values
+    count: those of the `folders`, or the files' own `columns`. `columns` tells a source's names.
+    """
+    require(hive in (None, *HIVE), "hive", f"one of {', '.join(HIVE)}", hive)
+    if source.root is None or hive == "folders":
+        return source
+    plain = replace(source, root=None)
+    if hive == "columns":
+        return plain
+    own = {name.casefold() for name in columns(plain)}
+    named = [key for path in source.paths for key in _hive_keys(path)]
+    twice = next((key for key in named if key.casefold() in own), None)
+    if twice is not None:
+        raise InputError(
+            f"`{twice}` is a column of the files and of their folders ({twice}=...): say whose "
+            f"values count with --hive folders or --hive columns."
+        )
+    return source
+
+
+def _hive_keys(path: str) -> list[str]:
+    """Columns that the folders of a path name; engines look at all of them."""
+    folders = Path(path).absolute().parts[:-1]
+    return [part.split("=", 1)[0] for part in folders if "=" in part]
 
 
 def check_parquet(files: Files, columns: Iterable[str]) -> None:
