@@ -94,12 +94,9 @@ def _run(known: dict[str, Any], methods: tuple[str, ...], options: argparse.Name
     work = list(_missing(known, methods, options.output))
     start, commit = time.perf_counter(), _commit()
     context = multiprocessing.get_context("spawn")
-    with (
-        ProcessPoolExecutor(options.jobs, mp_context=context) as pool,
-        options.output.open("a") as file,
-    ):
+    with ProcessPoolExecutor(options.jobs, mp_context=context) as pool:
         waiting = {
-            pool.submit(cases.cases, name, shop, left, options.steps): name
+            pool.submit(cases.append, name, shop, left, options.steps, options.output, commit): name
             for name, shop, left in work
         }
         for number, future in enumerate(as_completed(waiting), 1):
@@ -107,9 +104,6 @@ def _run(known: dict[str, Any], methods: tuple[str, ...], options: argparse.Name
             if future.exception() is not None:  # left out: the next run tries it again
                 print(f"{waiting[future]} crashed: {future.exception()!r}", file=sys.stderr)
                 continue
-            for record in future.result():
-                file.write(json.dumps({**record, "commit": commit}) + "\n")
-            file.flush()
             print(f"{number}/{len(work)} {waiting[future]}: {passed:.0f} s", file=sys.stderr)
 
 

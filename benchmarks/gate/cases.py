@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,10 @@ def checks() -> dict[str, tuple[str, ...]]:
     return {name: o for name, o in CHECKS.items() if not o or supports("certify", o[0])}
 
 
-def cases(name: str, shop: Shop, methods: tuple[str, ...], steps: int = STEPS) -> list[Record]:
-    """Every case of a shop; one that could not be finished says why."""
+def cases(
+    name: str, shop: Shop, methods: tuple[str, ...], steps: int = STEPS
+) -> Iterator[list[Record]]:
+    """The cases of a shop, method by method; one that could not be finished says why."""
     folder = Path(tempfile.mkdtemp(prefix=f"gate-{name}-"))
     try:
         world = build(shop)
@@ -50,19 +53,26 @@ def cases(name: str, shop: Shop, methods: tuple[str, ...], steps: int = STEPS) -
         try:
             ready = prepare(files, folder)
         except RefusedError as refusal:
-            return [
-                {**base, "method": m, "check": c, "refused": str(refusal)}
-                for m in methods
-                for c in checks()
-            ]
+            for method in methods:
+                refused = {"method": method, "refused": str(refusal)}
+                yield [{**base, **refused, "check": check} for check in checks()]
+            return
         base |= {"log": ready.check, "bias": ready.fit}
-        return [
-            {**base, **record}
-            for method in methods
-            for record in _method(world, files, ready, method, folder, steps)
-        ]
+        for method in methods:
+            found = _method(world, files, ready, method, folder, steps)
+            yield [{**base, **record} for record in found]
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def append(
+    name: str, shop: Shop, methods: tuple[str, ...], steps: int, path: Path, commit: str
+) -> None:
+    """The cases of one shop, added to the file as soon as a method is through."""
+    for found in cases(name, shop, methods, steps):
+        lines = [json.dumps({**record, "commit": commit}) + "\n" for record in found]
+        with path.open("a") as file:
+            file.write("".join(lines))
 
 
 def _method(

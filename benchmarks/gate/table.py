@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from statistics import median
 from typing import Any
@@ -141,7 +142,14 @@ def frictions(records: Iterable[Record]) -> dict[str, int]:
 
 
 def _texts(record: Record) -> list[str]:
-    texts = [": ".join(text.split(": ")[:3])[:110] for text in record.get("frictions", [])]
+    texts = list(record.get("frictions", []))
     if record.get("refused"):
-        texts.append(f"refused at {record.get('at', 'count')}: {record['refused'][:90]}")
-    return texts
+        texts.append(f"refused at {record.get('at', 'count')}: {record['refused']}")
+    return [_general(text) for text in texts]
+
+
+def _general(text: str) -> str:
+    """A friction without what differs from world to world: folders, numbers, names."""
+    text = re.sub(r"\S*/gate-[^/]*/", "", text.replace("saferank: ", ""))
+    text = text.split(" (")[0].split(", for example")[0]
+    return re.sub(r"\d[\d,.]*\d|\d(?=[\d, ])", "N", text)[:140]

@@ -15,7 +15,8 @@ SHOP = Shop(
 
 @pytest.fixture(scope="module")
 def records():
-    return cases.cases("tiny", SHOP, ("dr",), steps=20)
+    (found,) = cases.cases("tiny", SHOP, ("dr",), steps=20)
+    return found
 
 
 def test_every_kind_of_verdict_is_there(records):
