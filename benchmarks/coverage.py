@@ -12,13 +12,12 @@ import numpy as np
 from saferank.clicks import relevance, trust_bias
 from saferank.data import RankingData
 from saferank.evaluation import QueryScores, interval
-from saferank.evaluation.off_policy import measured_scores
-from saferank.evaluation.session_scores import CONTROLS, ESTIMATORS
+from saferank.evaluation.measuring import measured_scores
+from saferank.evaluation.session_scores import joint_scores
 from saferank.flat import Array, Floats, Ints, query_sums
 from saferank.gains import Evidence, Propensities, exact
 from saferank.logs import Counts
 from saferank.plackett_luce import exposure
-from saferank.safety import high_confidence
 
 USERS = trust_bias(3)
 METHODS = ("normal", "normal, counts", "bernstein", "cantelli")
@@ -68,8 +67,8 @@ class World:
         props = Propensities(self.known.rho[rows], self.known.omega[rows], self.known.seen[rows])
         guess = np.clip(0.3 + 0.4 * self.relevance[rows], 0, 1)
         known = Evidence(counts, USERS, props, guess)
+        score = joint_scores(self.omega[rows], props.omega, known, estimator, control)[2]
         omega = self.omega[rows] - props.omega
-        score = CONTROLS[control](ESTIMATORS[estimator](known, omega), known, omega)
         found = measured_scores(score, omega, known, "ranks")
         ranks = np.arange(USERS.ranks)
         said = np.where(clicked, score.clicked[shown, ranks], score.missed[shown, ranks])
@@ -130,7 +129,7 @@ def coverage(
             shifted = replace(found, mean=found.mean - truth - 1e-9)
             two = interval(found, method, confidence)
             one = interval(found, method, 2 * confidence - 1)
-            shipped = high_confidence(shifted, method=method, confidence=confidence).ship
+            shipped = interval(shifted, method, 2 * confidence - 1).lower >= 0
             hits[row] += (two.lower <= truth <= two.upper, one.lower <= truth, shipped)
     return [Coverage(m, *map(float, h / logs)) for m, h in zip(methods, hits, strict=True)]
 

@@ -20,11 +20,18 @@ _PACKAGES = (
     "logs",
     "objectives",
     "plackett_luce",
+    "policies",
     "rankers",
     "report",
     "safety",
 )
-_FUNCTIONS = {"certify": "saferank.safety", "count": "saferank.logs", "learn": "saferank.rankers"}
+_FUNCTIONS = {
+    "assess": "saferank.safety",
+    "certify": "saferank.safety",
+    "compare": "saferank.safety",
+    "count": "saferank.logs",
+    "learn": "saferank.rankers",
+}
 
 __all__ = ["__version__", *_PACKAGES, *_FUNCTIONS]
 

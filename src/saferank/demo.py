@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from saferank.charts import save_chart
-from saferank.clicks import relevance, simulate, trust_bias
+from saferank.clicks import ClickModel, relevance, simulate, trust_bias
 from saferank.data import Collection, RankingData, synthetic
+from saferank.logs import Counts
 from saferank.metrics import mean, ndcg
 from saferank.plackett_luce import expected_ndcg, exposure
 from saferank.progress import track
 from saferank.rankers import Ranker, Settings, learn
 from saferank.report import write_page
-from saferank.safety import assess
+from saferank.safety import Assessment, assess
 
 K = 5
 LEARNED = ("ips", "dr", "safe-dr", "prpo")
@@ -36,6 +37,13 @@ class Line:
     """NDCG@5 of the ranking sorted by score."""
     kept: float
     """True utility as a share of production's."""
+    estimated: float | None = None
+    """Change of utility on the training queries, as a share of production's: by the sessions to
+    judge by, with `lower` and `upper` of its interval and the bound `at_least`; and in `truth`."""
+    lower: float | None = None
+    upper: float | None = None
+    at_least: float | None = None
+    truth: float | None = None
 
 
 @dataclass(frozen=True)
@@ -82,10 +90,8 @@ def run_demo(folder: Path, *, queries: int = 400, sessions: int = 100_000, seed:
     quick = Settings(steps=1500, patience=6)
     production = learn(few, method="skyline", seed=seed, settings=quick)
     users = trust_bias(K)
-    counts, held_counts = (
-        simulate(part, production.scores(part), users, sessions=number, seed=seed + 1)
-        for part, number in ((train, sessions), (held, max(1, round(0.15 * sessions))))
-    )
+    counts = _clicks(train, production, users, sessions, seed)
+    held_counts = _clicks(held, production, users, max(1, round(0.15 * sessions)), seed)
     rankers = {"production": production}
     for method in track((*LEARNED, "skyline"), "Learning", total=len(LEARNED) + 1):
         known = (None, None) if method == "skyline" else (counts, users)
@@ -99,10 +105,14 @@ def run_demo(folder: Path, *, queries: int = 400, sessions: int = 100_000, seed:
             settings=quick,
         )
     shown = production.scores(collection.test)
-    lines = [_line(name, ranker, collection, shown) for name, ranker in rankers.items()]
-    chosen = rankers[RANKER]
+    judged = {
+        name: _judged(rankers[name], collection, production, counts, users) for name in LEARNED
+    }
+    lines = [
+        _line(name, ranker, collection, shown, judged.get(name)) for name, ranker in rankers.items()
+    ]
+    chosen, found = rankers[RANKER], judged[RANKER]
     chosen.save(folder / RANKER)
-    found = assess(chosen, train, production=production, counts=counts, users=users, guard=True)
     found.save(folder / RANKER)
     page = write_page(folder / RANKER / "report.html", found, chosen.card, RANKER)
     demo = Demo(collection, sessions, lines, found.decision.sentence, page)
@@ -111,12 +121,48 @@ def run_demo(folder: Path, *, queries: int = 400, sessions: int = 100_000, seed:
     return demo
 
 
-def _line(name: str, ranker: Ranker, collection: Collection, shown: Any) -> Line:
+def _clicks(
+    data: RankingData, production: Ranker, users: ClickModel, sessions: int, seed: int
+) -> Counts:
+    return simulate(data, production.scores(data), users, sessions=sessions, seed=seed + 1)
+
+
+def _judged(
+    ranker: Ranker,
+    collection: Collection,
+    production: Ranker,
+    counts: Counts,
+    users: ClickModel,
+) -> Assessment:
+    """What the sessions to judge by say of a ranker, with the truth beside it."""
+    train, weights = collection.train, users.exposure_weights
+    found = assess(ranker, train, production=production, counts=counts, users=users)
+    after, before = (
+        exposure(policy.scores(train), weights, train.offsets) for policy in (ranker, production)
+    )
+    relevant = relevance(train.known_labels, collection.highest_grade)
+    return replace(found, truth=float((after - before) @ relevant) / train.queries)
+
+
+def _line(
+    name: str, ranker: Ranker, collection: Collection, shown: Any, found: Assessment | None
+) -> Line:
     test = collection.test
     scores = ranker.scores(test)
     about = (test.known_labels, test.offsets, K)
     kept = _utility(scores, collection) / _utility(shown, collection)
-    return Line(name, mean(expected_ndcg(scores, *about)), mean(ndcg(scores, *about)), kept)
+    line = Line(name, mean(expected_ndcg(scores, *about)), mean(ndcg(scores, *about)), kept)
+    if found is None or found.difference is None or found.bound is None or found.truth is None:
+        return line
+    gap = found.difference
+    return replace(
+        line,
+        estimated=found.change(gap.estimate),
+        lower=found.change(gap.lower),
+        upper=found.change(gap.upper),
+        at_least=found.change(found.bound.lower),
+        truth=found.change(found.truth),
+    )
 
 
 def _utility(scores: Any, collection: Collection) -> float:

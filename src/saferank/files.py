@@ -48,7 +48,7 @@ def whole_folder(path: Path, *, holds: Sequence[str], marked: bool = True) -> It
     """A temporary folder beside `path` that takes its place if the block ends well.
 
     `holds` are the names (with wildcards) of all that saferank may have put there, the first of
-    them a file that is always there. A folder that lacks it, or holds anything else, is refused.
+    them a file that is always there; one that ends with "/" is a folder of such files. A folder that lacks it, or holds anything else, is refused.
     With `marked=False` names are enough: for folders that users do not name, where a damaged file
     must not stand in the way.
     """
@@ -100,6 +100,10 @@ def check_folder(path: Path, holds: Sequence[str], *, marked: bool = True) -> No
 
 
 def _is_ours(path: Path, holds: Sequence[str], marked: bool) -> bool:
+    if f"{path.name}/" in holds and path.is_dir() and not path.is_symlink():
+        # a folder within holds the same kinds of files, and no folder
+        files = [name for name in holds if not name.endswith("/")]
+        return all(_is_ours(entry, files, marked) for entry in path.iterdir())
     known = any(fnmatchcase(path.name, pattern) for pattern in holds)
     plain = path.is_file() and not path.is_symlink()
     return known and plain and (not marked or path.suffix not in _MARKED or is_marked(path))

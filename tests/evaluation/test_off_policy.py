@@ -75,13 +75,13 @@ def test_the_variance_of_ranks_and_sessions_by_plain_loops(control, tmp_path):
     apart = evaluate(new, data, counts, users, **common)
     bound = evaluate(new, data, counts, users, variance="bound", **common)
 
-    from saferank.evaluation import off_policy, session_scores
+    from saferank.evaluation import session_scores
 
     w = users.exposure_weights
     known = Evidence(counts, users, exact(old, data.offsets, users, w))
     omega = exposure(new, w, data.offsets)
-    score = session_scores.CONTROLS[control](
-        session_scores.ESTIMATORS["affine-ips"](known, omega), known, omega
+    score, _, _ = session_scores.joint_scores(
+        omega, known.propensities.omega, known, "affine-ips", control
     )
     import pyarrow.parquet as pq
 
@@ -110,7 +110,6 @@ def test_the_variance_of_ranks_and_sessions_by_plain_loops(control, tmp_path):
         assert bound.new.variance[q] == pytest.approx(np.sum(np.sqrt(spread)) ** 2)
     assert np.all(bound.new.variance >= exact_.new.variance - 1e-9)
     assert exact_.new.variance_from == "sessions"
-    assert off_policy.ESTIMATORS is ESTIMATORS
 
 
 def test_controls_and_differences_sharpen():

@@ -48,7 +48,11 @@ def parameters(ranker):
 
 
 def files(folder):
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -63,7 +67,7 @@ def test_every_method_learns_saves_and_loads(method, production, counts, tmp_pat
     assert np.array_equal(again.scores(WORLD.test), scores)
     assert again.card == ranker.card
     assert again.card.method == method
-    assert not any(path.suffix in (".pt", ".pkl") for path in (tmp_path / "run").iterdir())
+    assert not any(path.suffix in (".pt", ".pkl") for path in (tmp_path / "run").rglob("*"))
 
 
 @pytest.mark.parametrize("method", ["prpo", "prpo-floor"])

@@ -4,9 +4,9 @@ import pytest
 from saferank.clicks import simulate, trust_bias
 from saferank.data import synthetic
 from saferank.errors import InputError
-from saferank.evaluation import evaluate
-from saferank.evaluation.intervals import QueryScores
-from saferank.safety import certify, genspec, high_confidence, unconditional, verdict
+from saferank.flat import query_of
+from saferank.plackett_luce import exposure
+from saferank.safety import Guard, assess, certify, genspec, unconditional, verdict
 
 DATA = synthetic("small", queries=80, seed=1).train
 USERS = trust_bias()
@@ -15,21 +15,34 @@ GOOD = DATA.labels.astype(float)
 COUNTS = simulate(DATA, OLD, USERS, sessions=30_000, seed=2, judge=0)
 
 
-def differences(mean, error, queries=100):
-    means = mean + error * np.sqrt(queries) * np.where(np.arange(queries) % 2, 1, -1)
-    ones = np.ones(queries)
-    return QueryScores(
-        np.full(queries, 10), means, ones, -9 * ones, 9 * ones, 9 * ones, variance_from="ranks"
+def judge(new, counts=COUNTS, **options):
+    return assess(new, DATA, production=OLD, counts=counts, users=USERS, **options)
+
+
+def test_clicks_decide_by_the_bound_not_by_the_estimate():
+    good, bad = judge(3 * GOOD), judge(-3 * GOOD)
+    assert good.decision.ship
+    assert good.bound.lower > 0
+    assert not bad.decision.ship
+    assert not bad.decision.unsure
+    assert "worse than production" in bad.decision.sentence
+    few = simulate(DATA, OLD, USERS, sessions=600, seed=3)
+    unsure = judge(0.3 * GOOD, few)
+    assert not unsure.decision.ship
+    assert unsure.decision.unsure
+    assert unsure.decision.next_step
+    # half of production's utility may go: then even this will do
+    assert judge(0.3 * GOOD, few, tolerance=0.5).decision.ship
+
+
+def test_the_bound_is_below_the_estimate_and_says_why():
+    found = judge(3 * GOOD)
+    assert found.bound.lower < found.difference.estimate
+    assert found.bound.sampling > 0
+    assert found.bound.withheld >= 0
+    assert found.new.estimate - found.production.estimate == pytest.approx(
+        found.difference.estimate
     )
-
-
-def test_sea_ships_when_the_lower_bound_is_above_minus_the_tolerance():
-    assert high_confidence(differences(0.2, 0.1)).ship  # 0.2 - 1.645 * 0.1 > 0
-    assert not high_confidence(differences(0.1, 0.1)).ship
-    assert high_confidence(differences(0.1, 0.1), tolerance=0.1).ship
-    assert not high_confidence(differences(0.2, 0.1), method="cantelli").ship
-    with pytest.raises(InputError, match="tolerance"):
-        high_confidence(differences(0, 1), tolerance=-1)
 
 
 def test_the_promise_decides_unless_clicks_speak_against_it():
@@ -40,18 +53,44 @@ def test_the_promise_decides_unless_clicks_speak_against_it():
     assert guarded.ship
     assert guarded.guard == 0.9
     assert guarded.sentence.startswith("Ship with guard 0.9: ")
-    better, worse = (
-        evaluate(new, DATA, COUNTS, USERS, production=OLD) for new in (3 * GOOD, -3 * GOOD)
-    )
-    assert verdict(unsafe, better, by="clicks").ship
-    assert verdict(unsafe, better, guard=True).ship
-    assert not verdict(unsafe, better).ship
-    against = verdict(unsafe, worse, guard=True)
+    assert judge(3 * GOOD, by="clicks").decision.ship
+    assert judge(3 * GOOD, by="promise", guard=True).decision.ship
+    assert not judge(3 * GOOD, by="promise").decision.ship
+    assert not judge(3 * GOOD, by="both").decision.ship
+    assert judge(3 * GOOD, by="both", guard=True).decision.ship
+    against = judge(-3 * GOOD, by="promise", guard=True).decision
     assert not against.ship
     assert against.rule == "clicks"
     assert all(decision.assumes for decision in (guarded, against))
     with pytest.raises(InputError, match="counts"):
         verdict(safe, by="clicks")
+
+
+def test_with_the_guard_the_numbers_are_of_what_is_served():
+    free, guarded = judge(3 * GOOD), judge(3 * GOOD, guard=True)
+    omega, omega0 = (exposure(s, USERS.exposure_weights, DATA.offsets) for s in (3 * GOOD, OLD))
+    shares = Guard(3 * GOOD, OLD, weights=USERS.exposure_weights).mixing(DATA)
+    truth = shares[query_of(DATA.offsets)] * (omega - omega0) @ (DATA.labels / 4) / DATA.queries
+    assert guarded.difference.lower < truth < guarded.difference.upper
+    assert 0 < guarded.difference.estimate < free.difference.estimate
+
+
+def test_what_cannot_be_told_is_not_shipped():
+    # production always shows the same five documents: of the others no session tells anything
+    order = np.random.default_rng(0).normal(size=DATA.documents)
+    fixed = simulate(DATA, order, USERS, sessions=20_000, seed=1, deterministic=True)
+    found = assess(-order, DATA, production=order, counts=fixed, users=USERS)
+    assert found.certificate.production_kind == "sorted"
+    assert not found.decision.ship
+    assert found.decision.unsure
+    assert "ever shows" in found.decision.sentence
+    # a policy that is insisted on, and that the log contradicts
+    wrong = assess(
+        3 * GOOD, DATA, production=order, counts=COUNTS, users=USERS, production_kind="sampled"
+    )
+    assert wrong.fit.fits is False
+    assert not wrong.decision.ship
+    assert "does not fit" in wrong.decision.sentence
 
 
 def test_genspec_specialises_where_the_querys_own_clicks_warrant():

@@ -11,6 +11,7 @@ import saferank
 from saferank.cli import (
     bias,
     certify,
+    compare,
     count,
     data,
     demo,
@@ -35,6 +36,7 @@ app.command("count")(count.count)
 app.command("bias")(bias.bias)
 app.command("learn")(learn.learn)
 app.command("certify")(certify.certify)
+app.command("compare")(compare.compare)
 app.command("rank")(rank.rank)
 app.command("report")(report.report)
 app.command("reproduce")(reproduce.reproduce)

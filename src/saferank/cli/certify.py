@@ -32,22 +32,50 @@ Sorted = Annotated[bool, typer.Option("--sorted", help="Rankings are sorted by s
 NOT_TO_SHIP = 3
 
 
+ProductionPolicyOption = Annotated[
+    str,
+    typer.Option(
+        "--production-policy",
+        help="What production does: auto (by the log), sampled, sorted, observed or uniform.",
+    ),
+]
+Weights = Annotated[
+    str | None,
+    typer.Option(
+        help="Rank weights: dcg:K, or numbers such as 1,0.5,0.3. [the ranker's]",
+        show_default=False,
+    ),
+]
+SameSessions = Annotated[
+    bool,
+    typer.Option(
+        "--same-sessions",
+        help="Estimate from the sessions that it was learned from: this flatters it.",
+    ),
+]
+
+
 def certify(
     run: Run,
     items: Items,
     counts: CountsFile = None,
     production: Production = None,
+    production_policy: ProductionPolicyOption = "auto",
     keep: Keep = None,
     slack: Slack = None,
+    weights: Weights = None,
     sorted_: Sorted = False,
     guard: Annotated[
         bool, typer.Option("--guard", help="Judge the ranker with the guard in place.")
     ] = False,
     by: Annotated[
-        str, typer.Option(help="promise (whoever clicks) or clicks (a high-confidence test).")
-    ] = "promise",
+        str,
+        typer.Option(
+            help="auto, promise (for any relevance), clicks (a high-confidence test) or both."
+        ),
+    ] = "auto",
     tolerance: Annotated[
-        float, typer.Option(help="Loss of utility a session that clicks may allow.")
+        float, typer.Option(help="Share of production's utility that clicks may allow to be lost.")
     ] = 0.0,
     confidence: Annotated[float, typer.Option(help="Of intervals and of the test.")] = 0.95,
     method: Annotated[
@@ -56,6 +84,7 @@ def certify(
     bias: Annotated[
         str | None, typer.Option(help="bias.json or a click model by name. [the ranker's]")
     ] = None,
+    same_sessions: SameSessions = False,
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Leave counts without items out.")
     ] = False,
@@ -63,24 +92,37 @@ def certify(
 ) -> None:
     """Certify a ranker against production: exit code 0 to ship, 3 not to, and why.
 
-    The assessment is kept in the run's folder, for `saferank report`.
+    The sessions set aside by `saferank count` make the estimate. The assessment is kept in the
+    run's folder, for `saferank report` and `saferank rank`.
+
+    Example: saferank certify run --items items.parquet --counts counts.parquet --guard
     """
     found = assessed(
         run, items, counts, production, bias=bias, skip_bad=skip_bad, keep=keep, slack=slack,
-        deployed="sorted" if sorted_ else "sampled", guard=guard, by=by, tolerance=tolerance,
-        confidence=confidence, method=method,
+        weights=weights, deployed="sorted" if sorted_ else "sampled", guard=guard, by=by,
+        production_kind=production_policy, tolerance=tolerance, confidence=confidence,
+        method=method, same_sessions=same_sessions,
     )  # fmt: skip
-    found.save(run)
+    if run.is_dir():
+        found.save(run)
     if json:
         print_json({"verdict": found.decision.sentence, **found.record()})
     else:
-        typer.echo(found.decision.sentence)
-        print_table("Certificate", ("what", "value"), _rows(found))
-        typer.echo("This assumes:")
-        for sentence in found.decision.assumes:
-            typer.echo(f"  - {sentence}")
+        _tell(found)
     if not found.decision.ship:
         raise typer.Exit(NOT_TO_SHIP)
+
+
+def _tell(found: Assessment) -> None:
+    typer.echo(found.decision.sentence)
+    if found.flatters is not None:
+        typer.echo(f"Warning: {found.flatters}")
+    print_table("Certificate", ("what", "value"), _rows(found))
+    typer.echo("This assumes:")
+    for sentence in found.decision.assumes:
+        typer.echo(f"  - {sentence}")
+    if found.decision.next_step:
+        typer.echo(f"Next: {found.decision.next_step}")
 
 
 def assessed(
@@ -91,11 +133,13 @@ def assessed(
     *,
     bias: str | None = None,
     skip_bad: bool = False,
+    weights: str | None = None,
     **options: Any,
 ) -> Assessment:
     """The assessment of a saved ranker on items, and counts where there are any."""
-    from saferank.cli.inputs import read_click_model, read_logged
+    from saferank.cli.inputs import read_click_model, read_logged, read_weights
     from saferank.clicks import ClickModel
+    from saferank.errors import InputError
     from saferank.rankers import Ranker
     from saferank.safety import assess
 
@@ -103,19 +147,56 @@ def assessed(
     users = None
     if counts is not None:
         own = None if ranker.card.users is None else ClickModel.from_record(ranker.card.users)
-        users = own if bias is None and own else read_click_model(bias or "trust-bias", counts)
+        if bias is None and own is None:
+            raise InputError(
+                "`--bias` must be given with counts: this ranker was learned with no click model."
+            )
+        users = own if bias is None and own else read_click_model(str(bias), counts)
+    if not ranker.card.weights and weights is None and users is None:
+        raise InputError(
+            "`--weights` must be given: this ranker's file says nothing of rank weights; "
+            "--weights dcg:5, for example."
+        )
     data, counted, told = read_logged(items, counts, users, skip_bad)
     for sentence in told:
         typer.echo(sentence, err=True)
     shown = data.production if production is None else Ranker.load(production)
-    return assess(ranker, data, production=shown, counts=counted, users=users, **options)
+    return assess(
+        ranker, data, production=shown, counts=counted, users=users,
+        weights=None if weights is None else read_weights(weights), **options,
+    )  # fmt: skip
 
 
 def _rows(found: Assessment) -> list[tuple[str, object]]:
     one = found.certificate
-    rows: list[tuple[str, object]] = [
+    what = "with the guard" if found.guarded else "as it is"
+    rows: list[tuple[str, object]] = []
+    if found.difference is not None and found.bound is not None:
+        gap, bound = found.difference, found.bound
+        rows += [
+            (f"change of utility, {what}", f"{found.change(gap.estimate):+.1%} "
+             f"({found.change(gap.lower):+.1%} to {found.change(gap.upper):+.1%})"),
+            (f"...at least, with confidence {bound.confidence:.0%}",
+             f"{found.change(bound.lower):+.1%}"),
+            ("...of which sampling error takes", f"{found.change(bound.sampling):.1%}"),
+            ("...and what the log hardly shows", f"{found.change(bound.withheld):.1%}"),
+        ]  # fmt: skip
+    for name in ("production", "new", "difference"):
+        part = getattr(found, name)
+        if part is not None:
+            text = f"{part.estimate:.4f} ({part.lower:.4f} to {part.upper:.4f})"
+            rows.append((f"estimated utility per session: {name}", text))
+    if found.support is not None:
+        rows.append(
+            ("sessions to judge by (effective)",
+             f"{found.support.sessions:,} ({found.support.effective:,.0f})")
+        )  # fmt: skip
+    if found.fit is not None:
+        rows.append(("production", found.fit.sentence))
+    rows += [
         ("promise", str(one.promise)),
-        ("rankings", one.deployed),
+        ("rank weights", f"{' '.join(f'{w:.3g}' for w in one.weights)} ({one.weights_from})"),
+        ("rankings", f"new: {one.deployed}, production: {one.production_kind}"),
         ("queries", one.queries),
         ("promise holds for every query", "yes" if one.holds else "no"),
         ("promise holds on average", "yes" if one.holds_on_average else "no"),
@@ -126,9 +207,4 @@ def _rows(found: Assessment) -> list[tuple[str, object]]:
         ("with the guard: queries it steps in on", f"{one.guard_share:.1%}"),
         ("with the guard: traffic of the new ranker", f"{one.guard_mixing:.1%}"),
     ]
-    for name in ("production", "new", "difference"):
-        part = getattr(found, name)
-        if part is not None:
-            text = f"{part.estimate:.4f} ({part.lower:.4f} to {part.upper:.4f})"
-            rows.append((f"estimated utility: {name}", text))
     return rows

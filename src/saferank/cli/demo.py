@@ -46,8 +46,23 @@ def demo(
     print_table(
         "NDCG@5 on test queries (linear gains, queries without a relevant document left out)",
         ("ranker", "expected", "sorted", "share of production's utility"),
-        [tuple(line.values()) for line in lines],
+        [(line.ranker, line.expected, line.sorted, line.kept) for line in made.lines],
+    )
+    print_table(
+        "Change of utility on the logged queries: by sessions that taught nothing, and in truth",
+        ("ranker", "estimate", "95 % interval", "at least", "truth"),
+        [
+            (
+                line.ranker,
+                f"{line.estimated:+.1%}",
+                f"{line.lower:+.1%} to {line.upper:+.1%}",
+                f"{line.at_least:+.1%}",
+                f"{line.truth:+.1%}",
+            )
+            for line in made.lines
+            if line.estimated is not None
+        ],
     )
     typer.echo(f"Charts: {' and '.join(str(output / name) for name in CHARTS)}.")
-    typer.echo(f"The PRPO ranker with its guard: {made.verdict}")
+    typer.echo(f"The PRPO ranker: {made.verdict}")
     typer.echo(f"The page: {made.page}")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from saferank.clicks import ClickModel, position_bias, trust_bias
+from saferank.clicks import ClickModel, check_click_model, position_bias, trust_bias
 from saferank.data import RankingData, read_items
 from saferank.errors import InputError, require
 from saferank.logs import Counts, CountTable, align
+from saferank.metrics import dcg_weights
 
 NAMED = {"trust-bias": trust_bias, "position-bias": position_bias}
 
@@ -25,6 +26,24 @@ def read_click_model(bias: str, counts: Path | None) -> ClickModel:
     return NAMED[bias](min(int(ranks or 1), 10))
 
 
+def click_model_source(bias: str | None) -> str:
+    """Where a click model comes from, in words."""
+    if bias is None:
+        return "the paper's trust bias, as no --bias was given"
+    return f"{bias}, by name" if bias in NAMED else f"the file {Path(bias).name}"
+
+
+def check_default_model(counts: Counts, users: ClickModel) -> str:
+    """One sentence on the click model that is taken for want of another; refused if rejected."""
+    check = check_click_model(counts.part("learn"), users)
+    if check.rejected:
+        raise InputError(
+            f"`--bias` must be given: {check.verdict.rstrip('.')}, so the paper's alpha and "
+            f"beta, which are taken without it, do not fit this log; `saferank bias` fits yours."
+        )
+    return f"No --bias was given: the paper's alpha and beta are taken. {check.verdict}"
+
+
 def read_logged(
     items: Path, counts: Path | None, users: ClickModel | None, skip_bad: bool
 ) -> tuple[RankingData, Counts | None, list[str]]:
@@ -36,3 +55,20 @@ def read_logged(
         raise InputError("`--counts` must be given unless the method is skyline.")
     aligned, report = align(CountTable.open(counts), data, ranks=users.ranks, skip_bad=skip_bad)
     return data, aligned, report.sentences()
+
+
+def read_weights(text: str) -> list[float]:
+    """Rank weights of the command line.
+
+    >>> read_weights("1, 0.5"), len(read_weights("dcg:10"))
+    ([1.0, 0.5], 10)
+    """
+    name, _, ranks = text.partition(":")
+    try:
+        if name == "dcg":
+            return [float(value) for value in dcg_weights(int(ranks or 5))]
+        return [float(part) for part in text.split(",")]
+    except ValueError as error:
+        raise InputError(
+            f"`--weights` must be dcg:K or numbers such as 1,0.5,0.3; got {text[:60]!r}."
+        ) from error

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from saferank.cli.certify import ProductionPolicyOption
 from saferank.cli.output import Json, print_json, print_table
 
 ADDS = (
@@ -22,8 +23,13 @@ def learn(
         Path | None, typer.Option(help="Counts, as `saferank count` writes them.")
     ] = None,
     bias: Annotated[
-        str, typer.Option(help="bias.json of `saferank bias`, or trust-bias, or position-bias.")
-    ] = "trust-bias",
+        str | None,
+        typer.Option(
+            help="bias.json of `saferank bias`, or trust-bias, or position-bias. "
+            "[the paper's trust-bias, unless the log contradicts it]",
+            show_default=False,
+        ),
+    ] = None,
     method: Annotated[
         str | None,
         typer.Option(help="A method by name. [prpo; with --keep prpo-floor]", show_default=False),
@@ -63,6 +69,7 @@ def learn(
         Path | None,
         typer.Option(help="Production's saved ranker or LightGBM file; else production_score."),
     ] = None,
+    production_policy: ProductionPolicyOption = "auto",
     validation_items: Annotated[Path | None, typer.Option(help="Items to stop by.")] = None,
     validation_counts: Annotated[Path | None, typer.Option(help="Their counts.")] = None,
     steps: Annotated[int | None, typer.Option(help="Most steps of training.")] = None,
@@ -78,7 +85,12 @@ def learn(
     A run that was killed goes on where it was when the same command is given again.
     """
     from saferank import rankers
-    from saferank.cli.inputs import read_click_model, read_logged
+    from saferank.cli.inputs import (
+        check_default_model,
+        click_model_source,
+        read_click_model,
+        read_logged,
+    )
     from saferank.errors import require
     from saferank.files import check_folder
     from saferank.rankers.ranker import FILES
@@ -86,8 +98,11 @@ def learn(
     check_folder(output, FILES)
     both = (validation_items is None) == (validation_counts is None)
     require(both, "validation", "given as items and counts together", "one of them")
-    users = None if method == "skyline" else read_click_model(bias, counts)
+    users = None if method == "skyline" else read_click_model(bias or "trust-bias", counts)
     data, counted, told = read_logged(items, counts, users, skip_bad)
+    source = None if users is None else click_model_source(bias)
+    if users is not None and counted is not None and bias is None:
+        told = [*told, check_default_model(counted, users)]
     shown = data.production if production is None else rankers.Ranker.load(production)
     held = None
     if validation_items is not None:
@@ -105,14 +120,18 @@ def learn(
         users,
         method=method,
         production=shown,
+        production_kind=production_policy,
         validation=held,
         seed=seed,
+        click_model_from=source,
         checkpoint=folder.parent / f".{folder.name}.checkpoint",
         **{name: value for name, value in changes.items() if value is not None},
     )
     ranker.save(output)
     if ranker.adds_production:
         told = [*told, ADDS]
+    if ranker.card.production is not None:
+        told = [*told, str(ranker.card.production["sentence"])]
     _tell(ranker.card, output, told, json)
 
 
@@ -122,7 +141,8 @@ def _tell(card: Any, output: Path, told: list[str], json: bool) -> None:
     facts = {
         "method": card.method,
         "delta": str(card.recipe["delta"] or "the method's own"),
-        "sessions": card.sessions,
+        "click model": card.click_model_from or "none",
+        "sessions learned from": card.sessions,
         "steps": int(history["steps"][-1]),
         "best step": int(history["steps"][best]),
         "validation value at the start": history["values"][0],
@@ -135,4 +155,6 @@ def _tell(card: Any, output: Path, told: list[str], json: bool) -> None:
     for sentence in told:
         typer.echo(sentence)
     print_table("Learned", ("what", "value"), facts.items())
-    typer.echo(f"Written to {output}. Next: saferank certify {output} --items ITEMS")
+    typer.echo(
+        f"Written to {output}. Next: saferank certify {output} --items ITEMS --counts COUNTS"
+    )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from saferank.cli.certify import Items, Production, Run, Slack
+from saferank.cli.certify import Items, Keep, Production, Run, Slack
 from saferank.cli.output import print_json
 from saferank.cli.outputs import check_outputs
 
@@ -19,13 +19,26 @@ def rank(
         int | None, typer.Option("-k", help="Documents per query. [as the ranker was learned for]")
     ] = None,
     guard: Annotated[
-        float | None, typer.Option(help="Keep this share of production's utility on every query.")
-    ] = None,
+        bool,
+        typer.Option("--guard", help="With the guard, as `saferank certify --guard` certified it."),
+    ] = False,
+    keep: Keep = None,
     slack: Slack = None,
     production: Production = None,
     session: Annotated[
-        str, typer.Option(help="Session id: the same one always gets the same rankings.")
-    ] = "0",
+        str | None,
+        typer.Option(
+            help="Session id: the same one always gets the same rankings. [one draw for all]",
+            show_default=False,
+        ),
+    ] = None,
+    sessions: Annotated[
+        Path | None,
+        typer.Option(
+            help="Table of `query_id, session_id`: a ranking for each of its rows.",
+            show_default=False,
+        ),
+    ] = None,
     sorted_: Annotated[
         bool | None,
         typer.Option(
@@ -41,27 +54,27 @@ def rank(
         ),
     ] = None,
 ) -> None:
-    """Rank the documents of items with a saved ranker; columns query_id, doc_id, rank, score."""
-    from saferank.data import read_items, write_table
-    from saferank.rankers import Ranker, ranking_table
-    from saferank.safety import Guard, certified_deployment
-    from saferank.safety.guard import draw
+    """Rank the documents of items with a saved ranker; columns query_id, doc_id, rank, score.
 
-    check_outputs([output], [items, production])
-    ranker, data = Ranker.load(run), read_items(items)
-    length = ranker.k if k is None else k
-    deployed = certified_deployment(run)
-    if sorted_ is not None:
-        deployed = "sorted" if sorted_ else "sampled"
-    if guard is None:
-        scores = ranker.scores(data)
-    else:
-        shown = data.production if production is None else Ranker.load(production)
-        limit = 0.01 if slack is None else slack
-        guarded = Guard(ranker, shown, keep=guard, slack=limit, deployed=deployed)
-        scores = guarded.scores(data, session)
-        typer.echo(guarded.report(data).sentence(), err=True)
-    table = ranking_table(data, draw(scores, data, length, session, deployed), scores)
+    Promise, rank weights and how rankings are made are those that were certified.
+
+    Example: saferank rank run --items items.parquet --guard --session 4711 -o rankings.parquet
+    """
+    from saferank.data import read_items, write_table
+    from saferank.rankers import Ranker
+    from saferank.safety.serving import Serving, rankings, read_sessions
+
+    check_outputs([output], [items, production, sessions])
+    deployed: Any = None if sorted_ is None else "sorted" if sorted_ else "sampled"
+    serving = Serving.of_run(run, guard=guard, keep=keep, slack=slack, deployed=deployed)
+    data = read_items(items)
+    shown = data.production if production is None else Ranker.load(production)
+    table, told = rankings(
+        serving, data, shown, k=k, session=session,
+        sessions=None if sessions is None else read_sessions(sessions),
+    )  # fmt: skip
+    for sentence in told:
+        typer.echo(sentence, err=True)
     if output is None:
         print_json(table.to_pylist())
         return

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from saferank.cli.certify import CountsFile, Keep, Production, Run, Slack, Sorted, assessed
+from saferank.cli.certify import Run
 from saferank.cli.outputs import check_outputs
 
 
@@ -16,31 +16,18 @@ def report(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="The page. [RUN/report.html]")
     ] = None,
-    items: Annotated[
-        Path | None, typer.Option(help="Certify on these items first; else as last certified.")
-    ] = None,
-    counts: CountsFile = None,
-    production: Production = None,
-    keep: Keep = None,
-    slack: Slack = None,
-    sorted_: Sorted = False,
-    guard: Annotated[bool, typer.Option("--guard", help="Judge it with the guard.")] = False,
 ) -> None:
-    """Write the page of a run: one self-contained HTML file for the person who decides."""
+    """Write the page of a run as it was last certified: one self-contained HTML file.
+
+    Example: saferank report run -o page.html
+    """
     from saferank.rankers import Ranker
     from saferank.report import write_page
     from saferank.safety import Assessment
 
     page = run / "report.html" if output is None else output
-    check_outputs([page], [items, counts, production, run / "ranker.json", run / "assessment.json"])
-    if items is None:
-        found = Assessment.load(run)
-    else:
-        deployed = "sorted" if sorted_ else "sampled"
-        found = assessed(
-            run, items, counts, production, keep=keep, slack=slack, guard=guard, deployed=deployed
-        )
-        found.save(run)
+    check_outputs([page], [run / "ranker.json", run / "assessment.json"])
+    found = Assessment.load(run)
     path = write_page(page, found, Ranker.load(run).card, run.name)
     typer.echo(found.decision.sentence)
     typer.echo(f"Written to {path}.")

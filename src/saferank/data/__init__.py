@@ -7,7 +7,7 @@ from saferank.data.letor_writing import write_letor
 from saferank.data.ranking import Batch, Collection, RankingData
 from saferank.data.scaling import Scaling
 from saferank.data.synthetic import synthetic
-from saferank.data.table_files import write_table
+from saferank.data.table_files import read_table, write_table
 from saferank.data.table_writing import write_items
 from saferank.data.tables import read_items
 
@@ -21,6 +21,7 @@ __all__ = [
     "load",
     "read_items",
     "read_letor",
+    "read_table",
     "synthetic",
     "write_items",
     "write_letor",

@@ -52,6 +52,19 @@ def write_table(table: pa.Table, path: str | Path) -> None:
         write(table, temporary)
 
 
+def read_table(path: str | Path) -> pa.Table:
+    """Read a small table from Parquet or CSV; `InputError` where it is neither."""
+    source = Path(path)
+    if not source.is_file():
+        raise InputError(f"`{source.name}` must be a Parquet or CSV file; there is none.")
+    read = pq.read_table if source.name.lower().endswith(".parquet") else pyarrow.csv.read_csv
+    try:
+        return read(source)
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        first = str(error).strip().splitlines()[0][:120]
+        raise InputError(f"`{source.name}` must be a Parquet or CSV file; {first}.") from error
+
+
 def _write_parquet(table: pa.Table, path: Path) -> None:
     marked = table.replace_schema_metadata(PARQUET_METADATA)
     pq.write_table(marked, path, compression="zstd")

@@ -1,9 +1,11 @@
 """Evaluation: policies by their scores, off-policy estimates with intervals, and the truth."""
 
 from saferank.evaluation.intervals import INTERVALS, Interval, QueryScores, interval
+from saferank.evaluation.lower_bound import LowerBound, lower_bound
 from saferank.evaluation.off_policy import Evaluation, evaluate
 from saferank.evaluation.policies import Deployed, Policy
 from saferank.evaluation.session_scores import CONTROLS, ESTIMATORS, SessionScore
+from saferank.evaluation.support import Support
 from saferank.evaluation.truth import Truth, truth
 
 __all__ = [
@@ -13,11 +15,14 @@ __all__ = [
     "Deployed",
     "Evaluation",
     "Interval",
+    "LowerBound",
     "Policy",
     "QueryScores",
     "SessionScore",
+    "Support",
     "Truth",
     "evaluate",
     "interval",
+    "lower_bound",
     "truth",
 ]

@@ -13,27 +13,25 @@ from saferank.clicks import ClickModel
 from saferank.data import RankingData
 from saferank.errors import require
 from saferank.evaluation.intervals import Interval, QueryScores, interval
+from saferank.evaluation.measuring import Variance, measured_scores
 from saferank.evaluation.policies import (
     Deployed,
     Policy,
     all_scores,
     check_policy,
     exposure_of,
+    production_exposure,
+    production_policy,
     rank_weights,
 )
-from saferank.evaluation.session_scores import (
-    CONTROLS,
-    ESTIMATORS,
-    SessionScore,
-    rank_covariances,
-)
+from saferank.evaluation.session_scores import joint_scores
 from saferank.evaluation.sessions import session_moments
+from saferank.evaluation.support import Support, support_of
 from saferank.flat import Floats
-from saferank.gains import Evidence, exact, from_log
+from saferank.gains import Evidence, by_policy
 from saferank.logs import Counts
 from saferank.logs.sources import LogName
-
-Variance = Literal["ranks", "bound"]
+from saferank.policies import ProductionPolicy
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +43,12 @@ class Evaluation:
     difference: QueryScores
     estimator: str
     control: str
-    unsupported: float
-    """Exposure a session that the new ranker gives to documents which production never shows."""
+    support: Support
+
+    @property
+    def unsupported(self) -> float:
+        """Exposure per session of the new ranker on documents that production never shows."""
+        return self.support.unsupported
 
     def record(
         self, method: str = "clustered", confidence: float = 0.95, seed: int = 0
@@ -75,7 +77,7 @@ def evaluate(
     counts: Counts,
     users: ClickModel,
     *,
-    production: Policy | None = None,
+    production: Policy | ProductionPolicy | None = None,
     against: Policy | None = None,
     estimator: str = "affine-ips",
     control: str = "additive",
@@ -89,8 +91,9 @@ def evaluate(
     """Estimate from a log's counts how a new ranker would do, and how production does.
 
     `against` is who the new ranker is compared with, where it is not production. `weights` are
-    those of the ranks (alpha + beta where not given). `propensities` come from
-    production's scores, which must then have been drawn from by Plackett-Luce, or from the log.
+    those of the ranks (alpha + beta where not given). `production` is its policy, or its scores,
+    which must then have been drawn from by Plackett-Luce; with `propensities="log"` what it showed
+    is averaged from the log instead.
     The variance within queries is exact with `log`, the rows that the counts are of, with their
     `session_id` (one pass). From counts alone it is that of ranks that do not depend on each
     other (`ranks`), or an upper bound for any dependence (`bound`). DM and DR need `predictions`
@@ -104,81 +107,53 @@ def evaluate(
     >>> found.interval().lower > 0
     True
     """
-    require(estimator in ESTIMATORS, "estimator", f"one of {', '.join(ESTIMATORS)}", estimator)
-    require(control in CONTROLS, "control", f"one of {', '.join(CONTROLS)}", control)
     same = np.array_equal(data.offsets, counts.offsets)
     require(same, "counts", f"of the data's documents ({data!r})", repr(counts))
-    policy, old = check_policy(new, data, "new"), check_policy(production, data, "production")
     w = users.exposure_weights if weights is None else rank_weights(weights)
-    scores, shown = all_scores(policy, data, "new"), all_scores(old, data, "production")
-    omega = exposure_of(scores, w, data.offsets, deployed)
-    other = shown if against is None else all_scores(check_policy(against, data, "against"), data)
-    omega0 = exposure_of(other, w, data.offsets, deployed)
+    policy = check_policy(new, data, "new")
+    omega = exposure_of(all_scores(policy, data, "new"), w, data.offsets, deployed)
+    shown = production_policy(production, data)
+    if propensities == "log":
+        shown = ProductionPolicy.observed(counts)
+    if against is None:
+        omega0 = production_exposure(production, data, w, deployed)
+    else:
+        other = all_scores(check_policy(against, data, "against"), data)
+        omega0 = exposure_of(other, w, data.offsets, deployed)
     known = Evidence(
         counts,
         users,
-        exact(shown, data.offsets, users, w)
-        if propensities == "exact"
-        else from_log(counts, users, w),
+        by_policy(shown, users, w),
         None
         if predictions is None
         else flat.check_values("predictions", predictions, data.offsets),
     )
-
-    def of(exposure: Floats) -> SessionScore:
-        return CONTROLS[control](ESTIMATORS[estimator](known, exposure), known, exposure)
-
-    after, before = of(omega), of(omega0)
-    # A control that is linear in the exposure is at its best on the difference itself.
-    difference = after - before if control == "normalised" else of(omega - omega0)
-    pairs = ((after, omega), (before, omega0), (difference, omega - omega0))
-    measured = [measured_scores(score, exposure, known, variance) for score, exposure in pairs]
-    if log is not None:
-        scores_ = [score for score, _ in pairs]
-        measured = session_moments(log, data, counts, scores_, measured)
-    share = flat.spread(counts.sessions / max(counts.total, 1), counts.offsets)
-    unsupported = float((share * omega)[known.propensities.rho <= 0].sum())
-    after_, before_, difference_ = measured
-    return Evaluation(after_, before_, difference_, estimator, control, unsupported)
-
-
-def measured_scores(
-    score: SessionScore, omega: Floats, known: Evidence, variance: Variance
-) -> QueryScores:
-    """What is known of each query from its counts: mean, variance, range and the bound."""
-    counts = known.counts
-    at_rank = np.maximum(rank_covariances(score, score, counts), 0.0)
-    require(variance in ("ranks", "bound"), "variance", "'ranks' or 'bound'", variance)
-    within = at_rank.sum(axis=1) if variance == "ranks" else np.sqrt(at_rank).sum(axis=1) ** 2
-    means = score.means(counts)
-    estimate = counts.sessions @ means / max(counts.total, 1)
-    # One session says nothing of its query's variance: its distance to all others errs upwards.
-    alone = counts.sessions <= 1
-    within = within * counts.sessions / np.maximum(counts.sessions - 1, 1)
-    within[alone] = (means[alone] - estimate) ** 2
-    low, high = _range(score, counts)
-    return QueryScores(counts.sessions, means, within, low, high, _theorem(omega, known), variance)
-
-
-def _range(score: SessionScore, counts: Counts) -> tuple[Floats, Floats]:
-    """What a session of each query can say at least and at most; a rank may be empty."""
-    low, high = score.base.copy(), score.base.copy()
-    filled = np.diff(counts.offsets) > 0
-    starts = counts.offsets[:-1][filled]
-    if starts.size:
-        least = np.minimum(np.minimum(score.missed, score.clicked), 0.0)
-        most = np.maximum(np.maximum(score.missed, score.clicked), 0.0)
-        low[filled] += np.minimum.reduceat(least, starts, axis=0).sum(axis=1)
-        high[filled] += np.maximum.reduceat(most, starts, axis=0).sum(axis=1)
-    return low, high
-
-
-def _theorem(omega: Floats, known: Evidence) -> Floats:
-    r"""The paper's bound of one session's variance: :math:`2 C^2 \sum_d \omega^2/\omega_0`."""
-    users, seen = known.users, known.propensities.seen
-    with np.errstate(divide="ignore", invalid="ignore"):
-        largest = np.max(np.where(users.beta > 0, users.beta / users.alpha, 0.0))
-        terms = np.where(omega != 0, omega**2 / seen, 0.0)
-    return np.asarray(
-        2 * (1 + largest) ** 2 * flat.query_sums(terms, known.counts.offsets), dtype=np.float64
+    rows = None if log is None else (log, data)
+    return evaluate_exposures(
+        omega, omega0, known, estimator=estimator, control=control, variance=variance, rows=rows
     )
+
+
+def evaluate_exposures(
+    omega: Floats,
+    omega0: Floats,
+    known: Evidence,
+    *,
+    estimator: str = "affine-ips",
+    control: str = "additive",
+    variance: Variance = "ranks",
+    rows: tuple[LogName, RankingData] | None = None,
+) -> Evaluation:
+    """The same for exposures that are known: one joint estimate, so that new = old + difference.
+
+    The control variate is that of the difference, in all three.
+    """
+    scores = joint_scores(omega, omega0, known, estimator, control)
+    measured = [
+        measured_scores(score, exposure, known, variance)
+        for score, exposure in zip(scores, (omega, omega0, omega - omega0), strict=True)
+    ]
+    if rows is not None:
+        measured = session_moments(*rows, known.counts, scores, measured)
+    new, production, difference = measured
+    return Evaluation(new, production, difference, estimator, control, support_of(omega, known))

@@ -19,6 +19,7 @@ from saferank.errors import InputError, require
 from saferank.flat import Floats, Ints
 from saferank.metrics import dcg_weights
 from saferank.plackett_luce import deterministic_exposure, exposure
+from saferank.policies import ProductionPolicy
 from saferank.rankers import Ranker
 
 Policy = Ranker | Callable[[RankingData], npt.ArrayLike] | npt.ArrayLike
@@ -108,7 +109,7 @@ def exposure_of(scores: Floats, weights: Floats, offsets: Ints, deployed: Deploy
     return function(scores, weights, offsets)
 
 
-def rank_weights(weights: npt.ArrayLike | None, *policies: Policy) -> Floats:
+def rank_weights(weights: npt.ArrayLike | None, *policies: object) -> Floats:
     """Weights as given, else those that the first ranker learned with, else DCG's of 5 ranks."""
     if weights is None:
         rankers = [policy for policy in policies if isinstance(policy, Ranker)]
@@ -117,6 +118,29 @@ def rank_weights(weights: npt.ArrayLike | None, *policies: Policy) -> Floats:
     sane = vector.ndim == 1 and vector.size > 0 and bool(np.isfinite(vector).all())
     require(sane and bool((vector >= 0).all()), "weights", "finite and at least 0", vector)
     return vector
+
+
+def production_policy(
+    production: Policy | ProductionPolicy | None, data: RankingData, deployed: Deployed = "sampled"
+) -> ProductionPolicy:
+    """What production does: its policy as it is, or its scores drawn from (or sorted by)."""
+    if isinstance(production, ProductionPolicy):
+        same = np.array_equal(production.offsets, data.offsets)
+        require(same, "production", f"a policy on the data's documents ({data!r})", production.kind)
+        return production
+    scores = all_scores(check_policy(production, data, "production"), data, "production")
+    make = ProductionPolicy.sampled if deployed == "sampled" else ProductionPolicy.sorted
+    return make(scores, data.offsets)
+
+
+def production_exposure(
+    production: Policy | ProductionPolicy | None,
+    data: RankingData,
+    weights: Floats,
+    deployed: Deployed,
+) -> Floats:
+    """Production's exposures: of its policy, or of scores deployed as the new ranker's are."""
+    return production_policy(production, data, deployed).exposure(weights)
 
 
 def total_weight(offsets: Ints, weights: Floats) -> Floats:

@@ -7,13 +7,13 @@ intervals, differences) is arithmetic on these tables.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from saferank import flat
-from saferank.errors import InputError
+from saferank.errors import InputError, require
 from saferank.flat import Floats
 from saferank.gains import Evidence
 from saferank.logs import Counts
@@ -128,7 +128,7 @@ ESTIMATORS: dict[str, Callable[[Evidence, Floats], SessionScore]] = {
 # -- control variates --------------------------------------------------------------------------
 
 
-def _control(known: Evidence, omega: Floats) -> tuple[SessionScore, Floats]:
+def control_variate(known: Evidence, omega: Floats) -> tuple[SessionScore, Floats]:
     r""":math:`\sum_d (\omega/\rho_0)\,\alpha_{k(d)}`, and the mean that it is known to have."""
     v = _weights(known, omega)
     seen = v * known.users.alpha
@@ -138,33 +138,55 @@ def _control(known: Evidence, omega: Floats) -> tuple[SessionScore, Floats]:
     )
 
 
-def plain(score: SessionScore, known: Evidence, omega: Floats) -> SessionScore:
+Scores = tuple[SessionScore, SessionScore, SessionScore]
+Exposures = tuple[Floats, Floats, Floats]
+Control = Callable[[Sequence[SessionScore], Evidence, Exposures], Scores]
+"""Of new, production and their difference, with their exposures: the same three, steadied."""
+
+
+def plain(scores: Sequence[SessionScore], known: Evidence, exposures: Exposures) -> Scores:
     """The estimator as it is."""
-    del known, omega
-    return score
+    del known, exposures
+    new, old, difference = scores
+    return new, old, difference
 
 
-def additive(score: SessionScore, known: Evidence, omega: Floats) -> SessionScore:
+def additive(scores: Sequence[SessionScore], known: Evidence, exposures: Exposures) -> Scores:
     r"""Additive control variate: :math:`x - b\,(w - E w)` with the b of least variance.
 
     :math:`w = \sum_d (\omega/\rho_0)\alpha_{k(d)}` has a known mean; :math:`b = Cov(x, w)/Var(w)`
-    is taken within queries, ranks apart. Unbiased for a fixed b; its own noise is of order 1/N.
+    is taken within queries, ranks apart, of the difference, and used for all three, so that they
+    add up. Unbiased for a fixed b; its own noise is of order 1/N.
     """
-    control, expected = _control(known, omega)
+    control, _ = control_variate(known, exposures[2])
     sessions = known.counts.sessions
-    both = float(sessions @ rank_covariances(score, control, known.counts).sum(axis=1))
+    both = float(sessions @ rank_covariances(scores[2], control, known.counts).sum(axis=1))
     own = float(sessions @ rank_covariances(control, control, known.counts).sum(axis=1))
     b = both / own if own > 0 else 0.0
-    return score - control.shifted(-expected) * b
+    controls = [control_variate(known, exposure) for exposure in exposures]
+    new, old, difference = (
+        score - each.shifted(-expected) * b
+        for score, (each, expected) in zip(scores, controls, strict=True)
+    )
+    return new, old, difference
 
 
-def normalised(score: SessionScore, known: Evidence, omega: Floats) -> SessionScore:
+def normalised(scores: Sequence[SessionScore], known: Evidence, exposures: Exposures) -> Scores:
     r"""Self-normalised: :math:`E w \cdot \bar x / \bar w`, linear around its own value.
 
     Biased by order 1/N. The score of a session is :math:`E w\,(r + (x - r w)/\bar w)` with
     :math:`r = \bar x/\bar w`: its mean is the estimate, its variance that of the delta method.
+    The difference is that of the two.
     """
-    control, expected = _control(known, omega)
+    new, old = (
+        _normalised(score, known, exposure)
+        for score, exposure in zip(scores[:2], exposures[:2], strict=True)
+    )
+    return new, old, new - old
+
+
+def _normalised(score: SessionScore, known: Evidence, omega: Floats) -> SessionScore:
+    control, expected = control_variate(known, omega)
     share = known.counts.sessions / max(known.counts.total, 1)
     x, w = float(share @ score.means(known.counts)), float(share @ control.means(known.counts))
     scale = float(share @ expected)
@@ -174,8 +196,19 @@ def normalised(score: SessionScore, known: Evidence, omega: Floats) -> SessionSc
     return ((score - control * ratio) * (1 / w)).shifted(ratio) * scale
 
 
-CONTROLS: dict[str, Callable[[SessionScore, Evidence, Floats], SessionScore]] = {
+CONTROLS: dict[str, Control] = {
     "none": plain,
     "additive": additive,
     "normalised": normalised,
 }
+
+
+def joint_scores(
+    omega: Floats, omega0: Floats, known: Evidence, estimator: str, control: str
+) -> Scores:
+    """New, production and their difference as scores of sessions, which add up."""
+    require(estimator in ESTIMATORS, "estimator", f"one of {', '.join(ESTIMATORS)}", estimator)
+    require(control in CONTROLS, "control", f"one of {', '.join(CONTROLS)}", control)
+    exposures = (omega, omega0, omega - omega0)
+    estimates = [ESTIMATORS[estimator](known, exposure) for exposure in exposures]
+    return CONTROLS[control](estimates, known, exposures)

@@ -179,6 +179,7 @@ class Job:
             world.conditions.click_model(),
             method=self.method,
             production=world.production,
+            production_kind="sampled",
             validation=(data.validation, world.clicks[1]),
             **options,
         )

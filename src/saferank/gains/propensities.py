@@ -11,7 +11,7 @@ from saferank.clicks import ClickModel
 from saferank.errors import require
 from saferank.flat import Floats
 from saferank.logs import Counts
-from saferank.plackett_luce import exposure
+from saferank.policies import ProductionPolicy
 
 
 @dataclass(frozen=True)
@@ -31,15 +31,20 @@ class Propensities:
         return Propensities(np.maximum(self.rho, floor), self.omega, np.maximum(self.seen, floor))
 
 
+def by_policy(policy: ProductionPolicy, users: ClickModel, weights: npt.ArrayLike) -> Propensities:
+    """From production's policy, whatever kind it is."""
+    return Propensities(
+        rho=policy.exposure(users.alpha),
+        omega=policy.exposure(weights),
+        seen=policy.exposure(users.alpha + users.beta),
+    )
+
+
 def exact(
     production: npt.ArrayLike, offsets: npt.ArrayLike, users: ClickModel, weights: npt.ArrayLike
 ) -> Propensities:
     """From production's scores, by the exact Plackett-Luce exposure."""
-    return Propensities(
-        rho=exposure(production, users.alpha, offsets),
-        omega=exposure(production, weights, offsets),
-        seen=exposure(production, users.alpha + users.beta, offsets),
-    )
+    return by_policy(ProductionPolicy.sampled(production, offsets), users, weights)
 
 
 def from_log(counts: Counts, users: ClickModel, weights: npt.ArrayLike) -> Propensities:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit
 
 from saferank.clicks import ClickModel
@@ -33,10 +32,10 @@ from saferank.rankers.promises import promised, settle_start
 from saferank.rankers.ranker import Card, Ranker, versions
 from saferank.rankers.run_key import run_key
 from saferank.rankers.scorers import Run, Scorer, family
+from saferank.rankers.shown import Production, Shown, settle_production
 from saferank.rankers.training import History, Part
 from saferank.seeds import derive
 
-Production = Ranker | npt.ArrayLike | None
 Given = tuple[RankingData, Counts | None]
 Histories = dict[str, dict[str, list[float]]]
 
@@ -48,8 +47,10 @@ def learn(
     *,
     method: str | None = None,
     production: Production = None,
+    production_kind: str = "auto",
     validation: tuple[RankingData, Counts | None] | None = None,
     seed: int = 0,
+    click_model_from: str | None = None,
     predictor: Ranker | None = None,
     checkpoint: str | Path | None = None,
     **changes: Any,
@@ -60,13 +61,17 @@ def learn(
     production's exposure: it then starts at production to the bit, from its model where
     `production` is a ranker of the same kind, else by adding to its scores, which the documents
     must then carry at serving too.
-    `production` is the ranker that showed the log's documents, or its scores (one a document);
-    without it, propensities are the log's own averages. `validation` are queries and counts to
+    Of counts in parts only the sessions to learn from are used: the others remain to judge by.
+    `production` is the ranker that showed the log's documents, or its scores (one per document);
+    without it, propensities are the log's own averages. `production_kind` is what production does
+    with its scores: "auto" asks the log, "sampled" believes that they were drawn from as they are
+    (`saferank.policies`). `validation` are queries and counts to
     stop by; without it 15 % of the queries seen are held out. Further options are the parts of
     the method's `Recipe`: `gain=`, `objective=`, `scorer=`, `delta=`, `weights=`, `start=`,
     `keep=`, `settings=` and so on. DM and DR first fit relevance to the clicks, unless a
-    `predictor` (of `fit_relevance`, or a model of your own) is given. A run with a `checkpoint`
-    folder goes on where it was killed.
+    `predictor` (of `fit_relevance`, or a model of your own) is given; it stays with the ranker.
+    A run with a `checkpoint` folder goes on where it was killed. `click_model_from` is kept with
+    the ranker: where the click model comes from, in words.
 
     >>> import saferank as sr
     >>> world = sr.data.synthetic("small", queries=40, seed=0)
@@ -81,14 +86,26 @@ def learn(
     method = default_method(changes.get("keep")) if method is None else method
     require(method in METHODS, "method", f"one of {', '.join(METHODS)}", method)
     recipe = METHODS[method].changed(**changes)
-    run = _Run(recipe, users, production, seed, predictor)
-    log, held = run.logs(data, counts, validation)
+    shown = settle_production(data, counts, production, production_kind)
+    run = _Run(recipe, users, production, seed, predictor, shown)
+    part = None if counts is None else counts.part("learn")
+    log, held = run.logs(data, part, validation)
     folder = None if checkpoint is None else Path(checkpoint) / run.key(method, log)
     scorer, histories = run.scorer(log, held, folder)
     if folder is not None:
         _remove(folder)
-    card = run.card(method, data, counts, histories)
-    return Ranker(scorer, run.scaling_of(data), card, run.recipe.start == "add")
+    card = replace(
+        run.card(method, data, counts, histories),
+        click_model_from=click_model_from,
+        production=None if shown.fit is None else shown.fit.record(),
+    )
+    scaling = run.scaling_of(data)
+    regression = predictor
+    if run.fitted is not None:
+        relevance = run.card("relevance", data, counts, {"ranker": histories["regression"]})
+        regression = Ranker(run.fitted, scaling, relevance)
+    adds = run.recipe.start == "add"
+    return Ranker(scorer, scaling, card, adds, regression, shown.temperature if adds else 1.0)
 
 
 def fit_relevance(
@@ -106,7 +123,7 @@ def fit_relevance(
     Fit it once and give it to `learn(predictor=...)` for as many methods as learn from the log.
     """
     run = _Run(METHODS["dm"].changed(**changes), users, production, seed)
-    log, held = run.logs(data, counts, validation)
+    log, held = run.logs(data, counts.part("learn"), validation)
     scorer, history = run.regression(log, held, None)
     card = run.card("relevance", data, counts, {"ranker": _plain(history)})
     return Ranker(scorer, run.scaling_of(data), card)
@@ -121,10 +138,13 @@ class _Run:
     production: Production
     seed: int
     predictor: Ranker | None = None
+    shown: Shown = field(default_factory=Shown)
 
     def __post_init__(self) -> None:
         self.weights = self.recipe.rank_weights(self.users)
         self.recipe = settle_start(self.recipe, has_model=self._model() is not None)
+        self.fitted: Scorer | None = None
+        """The regression, once it is fitted."""
         self._scaling: Scaling | None = None
 
     # -- what is learned from ------------------------------------------------------------------
@@ -137,11 +157,14 @@ class _Run:
     ) -> tuple[Log, Log]:
         """Training and validation queries, scaled, with production's scores where known."""
         log = self._log(self._with_production(data, self.production), counts)
+        log = replace(log, policy=self.shown.policy)
         self._given: tuple[Given, Given | None] = (log.data, counts), None
         held = None
         if validation is not None:
             ranker = self.production if isinstance(self.production, Ranker) else None
-            held = self._log(self._with_production(validation[0], ranker), validation[1])
+            aside = validation[1] and validation[1].part("learn")
+            held = self._log(self._with_production(validation[0], ranker), aside)
+            held = replace(held, policy=self.shown.elsewhere(held.data, held.counts))
             require(held.data.width == data.width, "validation", "of the same features", held.data)
             self._given = self._given[0], (held.data, validation[1])
         train, held = split(log, held, self.seed)
@@ -172,7 +195,8 @@ class _Run:
         if production is None:
             return data
         scores = production.scores(data) if isinstance(production, Ranker) else production
-        return replace(data, production=np.asarray(scores, dtype=np.float64))
+        values = np.asarray(scores, dtype=np.float64) / self.shown.temperature
+        return replace(data, production=values)
 
     def scaling_of(self, data: RankingData) -> Scaling:
         """Production's own scaling where learning starts from its model, else fitted on train."""
@@ -189,6 +213,7 @@ class _Run:
             and isinstance(self.production, Ranker)
             and self.production.scorer.kind == self.recipe.scorer
             and not self.production.adds_production
+            and self.shown.temperature == 1.0
         )
         return self.production if usable else None  # type: ignore[return-value]
 
@@ -295,6 +320,7 @@ class _Run:
             one, two = (expit(self.predictor.scores(part)) for part in self._unscaled)
             return (one, two), {}
         fitted, history = self.regression(log, held, folder and folder / "regression")
+        self.fitted = fitted
         both = (expit(fitted.scores(log.data.features)), expit(fitted.scores(held.data.features)))
         return both, _plain(history)
 
@@ -335,11 +361,14 @@ class _Run:
         self, method: str, data: RankingData, counts: Counts | None, histories: Histories
     ) -> Card:
         """Where the ranker comes from."""
+        part = None if counts is None else counts.part("learn")
         return Card(
             method=method,
             recipe=self.recipe.record(),
             seed=self.seed,
-            sessions=0 if counts is None else counts.total,
+            sessions=0 if part is None else part.total,
+            learned_from=None if part is None else part.fingerprint(),
+            log=None if counts is None else counts.part("all").fingerprint(),
             weights=self.weights.tolist(),
             users=None if self.users is None else self.users.record(),
             data=data.fingerprint(),
@@ -360,6 +389,7 @@ class _Run:
             learned_from=self._given[0],
             validation=self._given[1],
             sessions=[log.counts.total],
+            shown=self.shown.name,
             users=self.users,
             production=ranker,
             predictor=self.predictor,
@@ -374,7 +404,7 @@ def _remove(folder: Path) -> None:
 
 
 def _scaled(log: Log, scaling: Scaling) -> Log:
-    return Log(scaling.apply(log.data), log.counts)
+    return replace(log, data=scaling.apply(log.data))
 
 
 def _plain(history: History) -> dict[str, list[float]]:

@@ -15,6 +15,7 @@ from saferank.gains import GAINS, Evidence, Propensities, exact, from_log
 from saferank.logs import Counts
 from saferank.objectives import Terms
 from saferank.plackett_luce import exposure
+from saferank.policies import ProductionPolicy
 from saferank.seeds import generator
 
 HELD_OUT = 0.15
@@ -26,6 +27,8 @@ class Log:
 
     data: RankingData
     counts: Counts
+    policy: ProductionPolicy | None = None
+    """What production does, where that is not drawing from its scores."""
 
     def __post_init__(self) -> None:
         same = np.array_equal(self.data.offsets, self.counts.offsets)
@@ -33,7 +36,8 @@ class Log:
 
     def subset(self, queries: flat.Array) -> Log:
         """Some queries of it."""
-        return Log(self.data.subset(queries), self.counts.subset(queries))
+        policy = None if self.policy is None else self.policy.subset(queries)
+        return Log(self.data.subset(queries), self.counts.subset(queries), policy)
 
     def seen(self) -> Log:
         """The queries that had sessions: the others carry no weight."""
@@ -64,6 +68,8 @@ class Log:
         document really was shown, so that no ratio explodes even where nothing is clipped.
         """
         observed = from_log(self.counts, users, weights)
+        if self.policy is not None:
+            return replace(observed, omega=self.policy.exposure(weights))
         if self.data.production is None:
             return observed
         known = exact(self.data.production, self.data.offsets, users, weights)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
+from scipy.special import expit
 
 import saferank
 from saferank.data import RankingData, Scaling
@@ -23,7 +24,12 @@ from saferank.rankers.tree_scorer import TreeScorer
 from saferank.records import convert, from_dict
 
 FORMAT = 1
-FILES = ("ranker.json", "scorer.safetensors", "scorer.txt", "assessment.json", "report.html")
+REGRESSION = "regression"
+"""Folder of the regression within a ranker's."""
+FILES = (
+    "ranker.json", "scorer.safetensors", "scorer.txt", "assessment.json", "report.html",
+    f"{REGRESSION}/",
+)  # fmt: skip
 """All that a ranker's folder may hold: what is saved here, and what is written beside it later."""
 
 
@@ -39,6 +45,14 @@ class Card:
     users: dict[str, Any] | None
     data: str
     """Fingerprint of the training data."""
+    learned_from: str | None = None
+    """Fingerprint of the sessions that the ranker and its regression learned from."""
+    log: str | None = None
+    """Fingerprint of all sessions of that log, those to judge by included."""
+    click_model_from: str | None = None
+    """Where the click model comes from, in words; None: it was given."""
+    production: dict[str, Any] | None = None
+    """What production's policy was taken for, and why."""
     keep: float | None = None
     slack: float | None = None
     history: dict[str, list[float]] = field(default_factory=dict)
@@ -67,6 +81,15 @@ class Ranker:
     card: Card
     adds_production: bool = False
     """Whether the scorer corrects production's score, which the data must then carry."""
+    regression: Ranker | None = None
+    r"""The regression behind DM and DR, whose scores are logits of :math:`\hat R`; judging uses it
+    with sessions that it has not seen."""
+    production_temperature: float = 1.0
+    """What production's score is divided by before the scorer's is added."""
+
+    def relevance(self, data: RankingData) -> Floats | None:
+        r""":math:`\hat R` of each document by the regression; None where the ranker has none."""
+        return None if self.regression is None else expit(self.regression.scores(data))
 
     @property
     def k(self) -> int:
@@ -86,7 +109,7 @@ class Ranker:
             raise InputError(
                 "`production` scores must be with the items: this ranker adds to them."
             )
-        return scores + data.production
+        return scores + data.production / self.production_temperature
 
     def fingerprint(self) -> str:
         """A name for what it computes: scorer, scaling, and whether production is added."""
@@ -115,9 +138,12 @@ class Ranker:
                     "scorer": {"kind": self.scorer.kind, **self.scorer.save(temporary)},
                     "scaling": self.scaling.record(),
                     "adds_production": self.adds_production,
+                    "production_temperature": self.production_temperature,
                     "card": asdict(self.card),
                 },
             )
+            if self.regression is not None:
+                self.regression.save(temporary / REGRESSION)
 
     @classmethod
     def load(cls, folder: str | Path, *, module: ModuleFactory | None = None) -> Self:
@@ -127,19 +153,28 @@ class Ranker:
         """
         if Path(folder).is_file():
             return cls._of_trees(Path(folder))
-        path = Path(folder) / "ranker.json"
+        return cls._load(Path(folder), module)
+
+    @classmethod
+    def _load(cls, folder: Path, module: ModuleFactory | None, *, nested: bool = True) -> Self:
+        path = folder / "ranker.json"
         found = path.is_file()
         require(found, "ranker", "a saved ranker (a folder) or a LightGBM file", str(folder))
         record = read_json(path)
         try:
             require(record["format"] == FORMAT, "format", f"{FORMAT}", record["format"])
-            scorer = _load_scorer(Path(folder), record["scorer"], module)
+            scorer = _load_scorer(folder, record["scorer"], module)
             scaling = Scaling.from_record(record["scaling"])
             same = scaling.width == scorer.width
             require(same, "scaling", f"of the scorer's {scorer.width} features", scaling.width)
             card = from_dict(Card, record["card"], "card")
             adds = convert(bool, record["adds_production"], "adds_production")
-            return cls(scorer, scaling, card, adds)
+            own = folder / REGRESSION
+            # a regression has none of its own: hostile folders cannot nest without end
+            regression = cls._load(own, module, nested=False) if nested and own.is_dir() else None
+            temperature = convert(float, record.get("production_temperature", 1.0), "temperature")
+            require(temperature > 0, "production_temperature", "positive", temperature)
+            return cls(scorer, scaling, card, adds, regression, temperature)
         except (KeyError, TypeError) as error:
             raise InputError(f"`{path}` must be a ranker's record; {error!r}.") from error
 

@@ -52,6 +52,7 @@ def run_key(
     users: ClickModel | None,
     production: Ranker | None,
     predictor: Ranker | None,
+    shown: str = "sampled",
 ) -> str:
     """Name a run by its inputs; callables go in by what they compute.
 
@@ -66,6 +67,8 @@ def run_key(
     users, production, predictor
         The click model, the ranker that showed the documents (where it is one, and not scores
         alone), the regression behind DM and DR.
+    shown
+        What production does with its scores.
 
     Returns
     -------
@@ -73,6 +76,7 @@ def run_key(
         32 hexadecimal digits.
     """
     digest = _Digest()
+    digest.add("shown", shown)
     digest.add("versions", versions())
     digest.add("method", [method, seed])
     parts = recipe.record()

@@ -82,7 +82,7 @@ def _figures(found: Assessment, card: Card) -> Iterator[Figure]:
         yield _figure("utilities", "New against production", text, charts.utilities(found))
     yield _figure(
         "curve",
-        "What is kept, whoever clicks",
+        "What is kept, for any relevance",
         f"For each share of production's utility, the most that can be lost beyond it. The cross "
         f"is the promise: {100 * one.promise.keep:g} % kept, slack {100 * one.promise.slack:g} %.",
         charts.promise_curve(found),

@@ -1,14 +1,18 @@
 """Safety: certificates, the guard, and decisions to ship."""
 
-from saferank.safety.assessment import Assessment, assess, certified_deployment
+from saferank.safety.assessing import assess
+from saferank.safety.assessment import Assessment, certified_deployment
 from saferank.safety.certificate import Certificate, Curve, Distribution
 from saferank.safety.certifying import certify
 from saferank.safety.changes import Change, Moved
+from saferank.safety.comparing import Candidate, Comparison, compare
+from saferank.safety.comparison_chart import comparison_chart
 from saferank.safety.decisions import (
+    ClickTest,
     Decision,
     Selection,
+    by_clicks,
     genspec,
-    high_confidence,
     unconditional,
     verdict,
 )
@@ -17,8 +21,11 @@ from saferank.safety.promise import Promise
 
 __all__ = [
     "Assessment",
+    "Candidate",
     "Certificate",
     "Change",
+    "ClickTest",
+    "Comparison",
     "Curve",
     "Decision",
     "Distribution",
@@ -28,10 +35,12 @@ __all__ = [
     "Promise",
     "Selection",
     "assess",
+    "by_clicks",
     "certified_deployment",
     "certify",
+    "compare",
+    "comparison_chart",
     "genspec",
-    "high_confidence",
     "unconditional",
     "verdict",
 ]

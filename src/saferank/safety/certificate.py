@@ -1,4 +1,4 @@
-r"""The certificate: what a ranker keeps of production's utility, whoever clicks and whatever for.
+r"""The certificate: what a ranker keeps of production's utility, whatever users find relevant.
 
 For one query with exposures :math:`\omega` (new) and :math:`\omega_0` (production), any relevance
 in [0, 1] and every :math:`\kappa` in [0, 1]:
@@ -6,7 +6,8 @@ in [0, 1] and every :math:`\kappa` in [0, 1]:
 .. math:: U(\pi) \ge \kappa\, U(\pi_0) - \eta(\kappa), \qquad
           \eta(\kappa) = \sum_d \max(0, \kappa\,\omega_0(d) - \omega(d))
 
-and some relevance attains it. No click, no click model and no label is used.
+and some relevance attains it. No click and no label is used; the rank weights behind the exposures
+are those of a metric or of a fitted click model, and the certificate is for them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from saferank.files import read_json, write_json
 from saferank.safety.changes import Change, Moved
 from saferank.safety.promise import Promise
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,10 @@ class Certificate:
     documents: int
     traffic_known: bool
     weights: tuple[float, ...]
+    weights_from: str
+    """Where the rank weights come from, in words."""
+    production_kind: str
+    """What production does: sampled, sorted, uniform, observed or recorded."""
     assumptions: tuple[str, ...]
     data: str
     """Fingerprint of the items."""

@@ -11,10 +11,12 @@ from saferank.data import RankingData
 from saferank.errors import require
 from saferank.evaluation.policies import (
     Deployed,
+    Part,
     Policy,
     check_policy,
     exposure_of,
     parts,
+    production_policy,
     query_shares,
     rank_weights,
     scores_of,
@@ -22,23 +24,28 @@ from saferank.evaluation.policies import (
 )
 from saferank.flat import Floats, Ints
 from saferank.logs import Counts
+from saferank.policies import ProductionPolicy
 from saferank.progress import bar
-from saferank.rankers.ranker import versions
+from saferank.rankers.ranker import Ranker, versions
 from saferank.safety.certificate import Certificate, Curve, Distribution
 from saferank.safety.changes import Change, changes
 from saferank.safety.losses import (
-    AVERTED,
+    GUARDED,
     KEPT,
     LARGEST,
     LOSS,
     MIXING,
     RATIO,
     TOLERANCE,
+    blind_share,
     query_facts,
+    with_shortfall,
 )
 from saferank.safety.promise import Promise
 
 GRID = np.linspace(0, 1, 101)
+ERROR = 0.05
+"""Probability that the observed frequencies of any query lie further off than was allowed for."""
 LISTED = 10
 """How many of the worst and of the most visited queries a certificate shows."""
 
@@ -47,20 +54,22 @@ def certify(
     ranker: Policy,
     data: RankingData,
     *,
-    production: Policy | None = None,
+    production: Policy | ProductionPolicy | None = None,
     keep: float = 0.9,
     slack: float = 0.01,
     deployed: Deployed = "sampled",
     weights: npt.ArrayLike | None = None,
+    weights_from: str | None = None,
     traffic: Counts | npt.ArrayLike | None = None,
 ) -> Certificate:
-    """What a ranker keeps of production's utility on these items, whoever the users are.
+    """What a ranker keeps of production's utility on these items, for any relevance of documents.
 
-    `ranker` and `production` are rankers, scores (one a document) or functions of the data;
-    without `production` it is the items' production_score. `weights` are those of the ranks: not
-    given, the ranker's own, or 1/log2(rank + 1) of five ranks. `traffic` has the sessions of each
-    query (or is the counts). Memory beside the data does not grow with it, but for some numbers
-    a query.
+    `ranker` and `production` are rankers, scores (one per document) or functions of the data,
+    deployed as `deployed` says; or `production` is the `ProductionPolicy` that a log shows.
+    Without `production` it is the items' production_score. `weights` are those of the ranks: not
+    given, the ranker's own, or 1/log2(rank + 1) of five ranks; `weights_from` says in words where
+    they come from. `traffic` has the sessions of each query (or is the counts). Memory beside the
+    data does not grow with it, but for some numbers per query and document.
 
     >>> import saferank as sr
     >>> items = sr.data.RankingData(np.eye(3), offsets=[0, 3])
@@ -71,9 +80,10 @@ def certify(
     False
     """
     promise = Promise(keep, slack)
-    new, old = check_policy(ranker, data, "ranker"), check_policy(production, data, "production")
+    new = check_policy(ranker, data, "ranker")
     require(data.queries > 0, "data", "of at least one query", data.queries)
-    w = rank_weights(weights, new, old)
+    w = rank_weights(weights, new, production)
+    old = production_policy(production, data, deployed)
     sessions = traffic.sessions if isinstance(traffic, Counts) else traffic
     shares = query_shares(sessions, data.queries)
     pair = _Pair(new, old, data, w, deployed)
@@ -112,7 +122,7 @@ def certify(
         guard_share=float(steps_in.mean()),
         guard_traffic=min(1.0, float(shares[steps_in].sum())),
         guard_mixing=min(1.0, float(shares @ facts[:, MIXING])),
-        guard_loss=float(facts[:, AVERTED].max()),
+        guard_loss=float(facts[:, GUARDED].max()),
         curve=curve,
         distribution=_distribution(facts, shares),
         worst=listed(worst),
@@ -121,7 +131,11 @@ def certify(
         documents=data.documents,
         traffic_known=traffic is not None,
         weights=tuple(w.tolist()),
-        assumptions=_assumptions(deployed, traffic is not None),
+        production_kind=old.kind,
+        weights_from=weights_from or _weights_from(weights, new),
+        assumptions=_assumptions(
+            deployed, old, weights_from or _weights_from(weights, new), traffic is not None
+        ),
         data=data.fingerprint(),
         versions=versions(),
     )
@@ -132,10 +146,19 @@ class _Pair:
     """Two policies on the same items, compared some queries at a time."""
 
     new: Policy
-    production: Policy
+    production: ProductionPolicy
     data: RankingData
     weights: Floats
     deployed: Deployed
+
+    def exposures(self, part: Part) -> tuple[Floats, Floats, Ints]:
+        """Exposures of new and production on some queries, with production's sampling error."""
+        offsets = part.data.offsets
+        scores = scores_of(self.new, part, "ranker")
+        omega = exposure_of(scores, self.weights, offsets, self.deployed)
+        old = self.production.take(part.queries, part.positions, offsets)
+        short = old.shortfall(self.weights, ERROR * part.queries.size / self.data.queries)
+        return with_shortfall(omega, old.exposure(self.weights), offsets, short)
 
     @property
     def total(self) -> Floats:
@@ -145,24 +168,22 @@ class _Pair:
     def facts(self, promise: Promise, shares: Floats) -> tuple[Floats, Curve]:
         """The facts of each query, losses as shares of its Z, and the curves over all queries."""
         total = self.total
-        facts = np.empty((self.data.queries, AVERTED + 1))
+        facts = np.empty((self.data.queries, GUARDED + 1))
         mean, guarded, worst = np.zeros(GRID.size), np.zeros(GRID.size), np.zeros(GRID.size)
         with bar("Certifying", self.data.queries) as advance:
             for part in parts(self.data):
-                own, offsets = part.queries, part.data.offsets
-                omega, omega0 = (
-                    exposure_of(scores_of(policy, part), self.weights, offsets, self.deployed)
-                    for policy in (self.new, self.production)
-                )
+                own = part.queries
+                omega, omega0, offsets = self.exposures(part)
                 scale = np.where(total[own] > 0, total[own], 1.0)
-                limits = (promise.keep, TOLERANCE * float(self.weights.max()))
+                share = -1.0 if self.production.exact else blind_share(promise.keep, promise.slack)
+                limits = (promise.keep, TOLERANCE * float(self.weights.max()), share)
                 curves = np.empty((2, own.size, GRID.size))
-                found = np.empty((own.size, AVERTED + 1))
+                found = np.empty((own.size, GUARDED + 1))
                 query_facts(
                     omega, omega0, offsets, promise.slack * total[own], limits, GRID,
                     found, curves[0], curves[1],
                 )  # fmt: skip
-                found[:, [LOSS, LARGEST, AVERTED]] /= scale[:, None]
+                found[:, [LOSS, LARGEST, GUARDED]] /= scale[:, None]
                 facts[own] = found
                 mean += shares[own] @ curves[0]
                 guarded += shares[own] @ curves[1]
@@ -195,17 +216,36 @@ def _quantiles(values: Floats, shares: Floats) -> Floats:
     return found
 
 
-_HOW = {
-    "sampled": "Both rankers draw their rankings from Plackett-Luce over their scores.",
-    "sorted": "Both rankers sort documents by score, ties in the order of the items.",
+_NEW = {
+    "sampled": "The new ranker draws its rankings by Plackett-Luce over its scores.",
+    "sorted": "The new ranker sorts documents by score, ties in the order of the items.",
+}
+_OLD = {
+    "sampled": "Production draws its rankings by Plackett-Luce over its score.",
+    "sorted": "Production sorts documents by its score, ties in the order of the items.",
+    "uniform": "Production shows documents in uniformly random order.",
+    "observed": "Production goes on showing documents as often as in the log; how far those "
+    f"frequencies may be off is allowed for (all queries at once, confidence {1 - ERROR:.0%}).",
+    "recorded": "Production's propensities are those recorded in the log.",
 }
 
 
-def _assumptions(deployed: Deployed, traffic_known: bool) -> tuple[str, ...]:
+def _weights_from(weights: npt.ArrayLike | None, new: Policy) -> str:
+    if weights is not None:
+        return "as given"
+    return "those the ranker was learned with" if isinstance(new, Ranker) else "DCG's"
+
+
+def _assumptions(
+    deployed: Deployed, production: ProductionPolicy, weights: str, traffic_known: bool
+) -> tuple[str, ...]:
     return (
         "Utility adds up over the documents shown: the weight of a rank times a relevance in "
         "[0, 1] that does not depend on the ranking.",
-        _HOW[deployed],
+        f"Rank weights: {weights}. The promise is for these weights and for any relevance; users "
+        "who look at the ranks in another way are not covered.",
+        _NEW[deployed],
+        _OLD[production.kind],
         "The promise is for each query among these items; for queries that are not among them the "
         "guard keeps it.",
         "The traffic of queries is that given, in all averages."
@@ -213,5 +253,4 @@ def _assumptions(deployed: Deployed, traffic_known: bool) -> tuple[str, ...]:
         else "Each query counts the same in all averages, as no traffic was given.",
         f"Exposures are computed to within {TOLERANCE:g} of the largest rank weight, and the "
         "promise is checked to within as much.",
-        "No click, no click model and no label was used.",
     )

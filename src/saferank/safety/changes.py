@@ -11,6 +11,7 @@ from saferank import flat
 from saferank.data import RankingData
 from saferank.evaluation.policies import Deployed, Policy, chosen, exposure_of, scores_of
 from saferank.flat import Floats, Ints
+from saferank.policies import ProductionPolicy
 from saferank.safety.losses import worst_loss
 
 
@@ -42,7 +43,7 @@ class Change:
 
 def changes(
     new: Policy,
-    production: Policy,
+    production: ProductionPolicy,
     data: RankingData,
     queries: npt.ArrayLike,
     *,
@@ -55,9 +56,10 @@ def changes(
     """What changes for the given queries: the documents that are in the top before or after."""
     part = chosen(data, queries)
     offsets = part.data.offsets
-    after, before = scores_of(new, part, "new"), scores_of(production, part, "production")
+    after = scores_of(new, part, "new")
     omega = exposure_of(after, weights, offsets, deployed)
-    omega0 = exposure_of(before, weights, offsets, deployed)
+    old = production.take(part.queries, part.positions, offsets)
+    before, omega0 = old.ranking_scores(), old.exposure(weights)
     query_ids, doc_ids = part.data.ids()
     places = np.stack([_places(before, offsets), _places(after, offsets)], axis=1)
     found = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,15 +11,13 @@ import numpy.typing as npt
 from saferank.clicks import ClickModel
 from saferank.data import RankingData
 from saferank.errors import require
-from saferank.evaluation import Evaluation, Interval, Policy, QueryScores, evaluate, interval
+from saferank.evaluation import Interval, LowerBound, Policy, evaluate, interval
 from saferank.evaluation.intervals import query_lower
 from saferank.logs import Counts
 from saferank.safety.certificate import Certificate
 
 _CLICKS = (
     "Clicks follow the click model with the parameters given: position and trust bias, no other.",
-    "Production drew the log's rankings from Plackett-Luce over the scores given.",
-    "The ranker was not learned from these sessions; if it was, the estimate flatters it.",
 )
 _METHODS = {
     "normal": "The log is large enough for normal theory; the verdict is for the log's queries.",
@@ -29,6 +27,7 @@ _METHODS = {
     "cantelli": "Examinations of documents are independent (the paper's theorem); any number of "
     "sessions; the verdict is for the log's queries.",
 }
+RULES = ("auto", "promise", "clicks", "both")
 
 
 @dataclass(frozen=True)
@@ -41,17 +40,57 @@ class Decision:
     assumes: tuple[str, ...]
     guard: float | None = None
     """The share that the guard keeps, where shipping needs it."""
+    unsure: bool = False
+    """Not shipped because something cannot be told, not because it was found to be worse."""
+    next_step: str = ""
+    """What to do now, in one sentence."""
 
     def record(self) -> dict[str, Any]:
         """The decision for JSON."""
         return asdict(self)
 
 
+@dataclass(frozen=True)
+class ClickTest:
+    """What the sessions to judge by say of what would be served, and what speaks against it."""
+
+    difference: Interval
+    production: float
+    """Production's estimated utility per session."""
+    bound: LowerBound
+    sessions: int
+    problems: tuple[str, ...] = ()
+    """Why the numbers cannot be relied on, one sentence each; empty where they can."""
+    assumes: tuple[str, ...] = ()
+    flatters: bool = False
+
+    def share(self, value: float) -> float:
+        """A difference as a share of production's utility."""
+        return value / self.production if self.production > 0 else float("nan")
+
+    def passes(self, tolerance: float) -> bool:
+        """Whether at least 1 - tolerance of production's utility is certain."""
+        return self.bound.lower >= -tolerance * max(self.production, 0.0)
+
+    def sentence(self) -> str:
+        """The change in per cent, with its bound."""
+        text = (
+            f"utility changes by {self.share(self.difference.estimate):+.1%}, with confidence "
+            f"{self.bound.confidence:.0%} by at least {self.share(self.bound.lower):+.1%}"
+        )
+        if self.flatters:
+            return f"{text}, on the {self.sessions:,} sessions it learned from: this flatters it"
+        return f"{text}, on {self.sessions:,} sessions that it did not learn from"
+
+
 def unconditional(certificate: Certificate, *, guard: bool = False) -> Decision:
-    """Ship when every query keeps the promise, by itself or with the guard: whoever clicks."""
+    """Ship when every query keeps the promise, by itself or with the guard, for any relevance."""
     keep, promise = certificate.promise.keep, certificate.promise
-    if certificate.holds:
-        sentence = f"Ship: each of {certificate.queries:,} queries {promise}, whoever clicks."
+    if certificate.holds and not guard:
+        sentence = (
+            f"Ship: each of {certificate.queries:,} queries {promise}, for any relevance of the "
+            f"documents."
+        )
         return Decision(True, "promise", sentence, certificate.assumptions)
     stepping = (
         f"the guard steps in on {certificate.guard_share:.1%} of the queries, and "
@@ -59,75 +98,88 @@ def unconditional(certificate: Certificate, *, guard: bool = False) -> Decision:
     )
     if guard:
         sentence = (
-            f"Ship with guard {keep:g}: every query then {promise}, whoever clicks; {stepping}."
+            f"Ship with guard {keep:g}: every query then {promise}, for any relevance of the "
+            f"documents; {stepping}."
         )
         return Decision(True, "promise with guard", sentence, certificate.assumptions, keep)
     broken = 1 - certificate.share_holding
+    why = (
+        "" if certificate.production_kind not in ("observed", "recorded")
+        else ", as what production shows is known from the log's frequencies only"
+    )  # fmt: skip
     sentence = (
         f"Do not ship as it is: {broken:.1%} of the traffic is on queries that may lose more than "
-        f"promised; with guard {keep:g} it can be shipped: {stepping}."
+        f"promised{why}; with guard {keep:g} it can be shipped: {stepping}."
     )
-    return Decision(False, "promise", sentence, certificate.assumptions)
+    step = "Certify again with --guard to see what is left of the gain when the promise is kept."
+    return Decision(False, "promise", sentence, certificate.assumptions, next_step=step)
 
 
-def high_confidence(
-    difference: QueryScores,
-    *,
-    tolerance: float = 0.0,
-    confidence: float = 0.95,
-    method: str = "clustered",
-    seed: int = 0,
-) -> Decision:
-    """SEA (Jagerman et al., 2020): ship when the difference is surely above -tolerance.
+def by_clicks(test: ClickTest, *, tolerance: float = 0.0, method: str = "clustered") -> Decision:
+    """SEA (Jagerman et al., 2020): ship when the change is surely above -tolerance.
 
     The bound is one-sided: a ranker that is worse by more than the tolerance is shipped with
-    probability at most 1 - confidence, under what is assumed.
+    probability at most 1 - confidence, under what is assumed. Where something speaks against the
+    numbers themselves, they decide nothing.
     """
-    require(0.5 < confidence < 1, "confidence", "in (0.5, 1)", confidence)
-    require(tolerance >= 0, "tolerance", "at least 0", tolerance)
-    found = interval(difference, method, 2 * confidence - 1, seed=seed)
-    ship = found.lower >= -tolerance
-    sentence = (
-        f"{'Ship' if ship else 'Do not ship'}: utility changes by {found.estimate:+.4g} a session, "
-        f"and with confidence {confidence:.0%} by at least {found.lower:+.4g} "
-        f"({'not below' if ship else 'below'} {-tolerance:+g})."
-    )
-    return Decision(ship, "high-confidence test", sentence, (*_CLICKS, _METHODS[method]))
+    assumes = (*_CLICKS, *test.assumes, _METHODS[method])
+    if test.problems:
+        sentence = f"Do not ship yet, the log cannot tell: {'; '.join(test.problems)}."
+        step = (
+            "See `saferank logs check`; a log of more sessions, or with some random exploration, "
+            "can tell. With --guard --by promise the ranker can be tried within a promise."
+        )
+        return Decision(False, "clicks", sentence, assumes, unsure=True, next_step=step)
+    if test.passes(tolerance):
+        return Decision(True, "clicks", f"Ship: {test.sentence()}.", assumes)
+    worse = test.difference.upper < -tolerance * max(test.production, 0.0)
+    if worse:
+        sentence = f"Do not ship: it is worse than production; {test.sentence()}."
+        step = "Keep production; learn with another method, or from more sessions."
+        return Decision(False, "clicks", sentence, assumes, next_step=step)
+    sentence = f"Do not ship yet, a loss cannot be ruled out: {test.sentence()}."
+    step = "Judge it by more sessions, or certify with --guard."
+    return Decision(False, "clicks", sentence, assumes, unsure=True, next_step=step)
 
 
 def verdict(
     certificate: Certificate,
-    evaluation: Evaluation | None = None,
+    test: ClickTest | None = None,
     *,
     guard: bool = False,
-    by: str = "promise",
+    by: str = "auto",
     tolerance: float = 0.0,
-    confidence: float = 0.95,
     method: str = "clustered",
 ) -> Decision:
-    """The decision by the promise or by the clicks; clicks that speak clearly against it count."""
-    require(by in ("promise", "clicks"), "by", "'promise' or 'clicks'", by)
-    require(by == "promise" or evaluation is not None, "counts", "given to decide by clicks", None)
-    decided = unconditional(certificate, guard=guard)
-    if evaluation is None:
-        return decided
-    test = high_confidence(
-        evaluation.difference, tolerance=tolerance, confidence=confidence, method=method
-    )
-    if by == "clicks":
-        return test
-    found = evaluation.interval(method, confidence)
-    if decided.ship and found.upper < -tolerance:
-        return Decision(False, "clicks", _worse(found), test.assumes)
-    return decided
+    """The decision by the promise, by the clicks, or by both.
 
-
-def _worse(found: Interval) -> str:
-    return (
-        f"Do not ship: by the clicks it is worse than production; utility changes by "
-        f"{found.estimate:+.4g} a session, with confidence {found.confidence:.0%} between "
-        f"{found.lower:+.4g} and {found.upper:+.4g}."
-    )
+    `auto` is by clicks where there are sessions to judge by, else by the promise. A ranker that
+    clicks show to be worse is never shipped.
+    """
+    require(by in RULES, "by", f"one of {', '.join(RULES)}", by)
+    require(0 <= tolerance < 1, "tolerance", "in [0, 1)", tolerance)
+    if by == "auto":
+        by = "promise" if test is None else "clicks"
+    promised = unconditional(certificate, guard=guard)
+    if test is None:
+        require(by == "promise", "counts", "given to decide by clicks", None)
+        return promised
+    clicked = by_clicks(test, tolerance=tolerance, method=method)
+    if by == "promise":
+        surely_worse = not clicked.ship and not clicked.unsure
+        return clicked if promised.ship and surely_worse else promised
+    if guard and clicked.ship:
+        sentence = f"Ship with guard {certificate.promise.keep:g}: {test.sentence()}; "
+        sentence += promised.sentence.split(": ", 1)[1]
+        assumes = tuple(dict.fromkeys((*clicked.assumes, *promised.assumes)))
+        return Decision(True, "clicks with guard", sentence, assumes, certificate.promise.keep)
+    if by == "clicks" or not clicked.ship:
+        return clicked
+    if not promised.ship:
+        return replace(promised, sentence=f"{promised.sentence} By clicks {test.sentence()}.")
+    sentence = f"Ship: {test.sentence()}; {promised.sentence.split(': ', 1)[1]}"
+    assumes = tuple(dict.fromkeys((*clicked.assumes, *promised.assumes)))
+    return Decision(True, "clicks and promise", sentence, assumes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,7 +35,8 @@ from saferank.evaluation.policies import (
 )
 from saferank.flat import Floats, Ints
 from saferank.plackett_luce.sampling import sample_query
-from saferank.safety.losses import TOLERANCE, mixing_shares
+from saferank.policies.production import check_kind
+from saferank.safety.losses import TOLERANCE, blind_share, mixing_shares
 from saferank.safety.promise import Promise
 from saferank.seeds import generator
 
@@ -76,6 +77,11 @@ class Guard:
     """Mixes a new ranker with production so that every query keeps the promise (keep, slack).
 
     `new` and `production` are rankers, functions of the data, or (for one set of items) scores.
+    `production_kind` says what production does with its scores: it samples, sorts, or (observed)
+    does what no score tells. In the last case no exposure of it is known, and every query gets the
+    share of the new ranker that keeps the promise whatever production does, 1 - keep + slack. The
+    production arm is the ranking sorted by `production`'s scores, or drawn where it samples: at
+    serving, give those of the list that production made.
 
     >>> import saferank as sr
     >>> items = sr.data.RankingData(np.eye(3), offsets=[0, 3])
@@ -92,12 +98,28 @@ class Guard:
     slack: float = 0.01
     weights: npt.ArrayLike | None = None
     deployed: Deployed = "sampled"
+    production_kind: str | None = None
+    """None: production is deployed as the new ranker is."""
     salt: str = "saferank"
     """Two guards with different salts choose independently of each other."""
     promise: Promise = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "promise", Promise(self.keep, self.slack))
+        if self.production_kind is not None:
+            check_kind(self.production_kind)
+
+    @property
+    def blind(self) -> bool:
+        """Whether production's exposures are not known: the share is then the same for all."""
+        return self.production_kind in ("observed", "recorded")
+
+    @property
+    def production_deployed(self) -> Deployed:
+        """How production's arm makes a ranking of its scores."""
+        if self.production_kind is None:
+            return self.deployed
+        return "sampled" if self.production_kind in ("sampled", "uniform") else "sorted"
 
     def mixing(self, data: RankingData) -> Floats:
         """lambda of each query: the probability of serving the new ranker."""
@@ -118,7 +140,10 @@ class Guard:
         """lambda of each query of a part, and the exposures of its documents, new and old."""
         offsets = part.data.offsets
         omega = exposure_of(scores_of(new, part, "new"), weights, offsets, self.deployed)
-        omega0 = exposure_of(scores_of(old, part, "production"), weights, offsets, self.deployed)
+        shown = scores_of(old, part, "production")
+        omega0 = exposure_of(shown, weights, offsets, self.production_deployed)
+        if self.blind:
+            return np.full(part.queries.size, blind_share(self.keep, self.slack)), omega, omega0
         allowed = self.slack * total_weight(offsets, weights) + TOLERANCE * weights.max()
         return mixing_shares(omega, omega0, offsets, allowed, self.keep), omega, omega0
 
@@ -149,7 +174,12 @@ class Guard:
 
         A session that comes back sees the same ranking: the draw too depends only on its id.
         """
-        return draw(self.scores(data, session), data, k, session, self.deployed, self.salt)
+        ways = (self.deployed, self.production_deployed)
+        scores = self.scores(data, session)
+        if ways[0] == ways[1]:
+            return draw(scores, data, k, session, ways[0], self.salt)
+        new, old = (draw(scores, data, k, session, way, self.salt) for way in ways)
+        return np.where(self.serves_new(data, session)[:, None], new, old)
 
     def report(
         self,

@@ -16,7 +16,7 @@ from saferank.kernels import kernel, parallel_kernel, prange
 TOLERANCE = 1e-9
 """Exposures are known to this (times the largest rank weight); comparisons allow for as much."""
 
-LOSS, LARGEST, KEPT, RATIO, MIXING, AVERTED = range(6)
+LOSS, LARGEST, KEPT, RATIO, MIXING, GUARDED = range(6)
 """What is kept of each query; see `query_facts`."""
 
 
@@ -67,18 +67,18 @@ def _mixing(new: Floats, old: Floats, keep: float, allowed: float) -> float:
 
 @kernel
 def _facts(
-    new: Floats, old: Floats, allowed: float, promise: tuple[float, float], grid: Floats,
+    new: Floats, old: Floats, allowed: float, promise: tuple[float, float, float], grid: Floats,
     facts: Floats, curve: Floats, guarded: Floats,
 ) -> None:  # fmt: skip
-    keep, tolerance = promise
-    share = _mixing(new, old, keep, allowed + tolerance)
+    keep, tolerance, fixed = promise
+    share = _mixing(new, old, keep, allowed + tolerance) if fixed < 0 else fixed
     mixed = share * new + (1 - share) * old
     facts[LOSS] = worst_loss(old, new, keep)
     facts[LARGEST] = worst_loss(old, new, 1.0)
     facts[KEPT] = largest_within(old, new, allowed + tolerance)
     facts[RATIO] = lowest_ratio(new, old, tolerance)
     facts[MIXING] = share
-    facts[AVERTED] = worst_loss(old, mixed, keep)
+    facts[GUARDED] = worst_loss(old, mixed, keep)
     for point in range(grid.size):
         curve[point] = worst_loss(old, new, grid[point])
         guarded[point] = worst_loss(old, mixed, grid[point])
@@ -86,12 +86,14 @@ def _facts(
 
 @parallel_kernel
 def query_facts(
-    omega: Floats, omega0: Floats, offsets: Ints, allowed: Floats, promise: tuple[float, float],
-    grid: Floats, facts: Floats, curves: Floats, guarded: Floats,
+    omega: Floats, omega0: Floats, offsets: Ints, allowed: Floats,
+    promise: tuple[float, float, float], grid: Floats,
+    facts: Floats, curves: Floats, guarded: Floats,
 ) -> None:  # fmt: skip
     """Fill a row of facts and the curves, unguarded and guarded, of each query.
 
-    `promise` is (keep, tolerance); `allowed` is the slack of each query. Facts are eta(keep),
+    `promise` is (keep, tolerance, share): the guard's share of the new policy, or -1 for the
+    largest that keeps the promise; `allowed` is the slack of each query. Facts are eta(keep),
     eta(1), the largest kappa within the slack, the lowest ratio, the guard's share of the new
     policy, and eta(keep) with the guard.
     """
@@ -101,6 +103,33 @@ def query_facts(
             omega[first:last], omega0[first:last], allowed[query], promise, grid,
             facts[query], curves[query], guarded[query],
         )  # fmt: skip
+
+
+def blind_share(keep: float, slack: float) -> float:
+    r"""The share of the new policy that keeps a promise whatever production and the policy do.
+
+    At :math:`\lambda = 1 - \kappa + s` the loss is at most :math:`s \sum_d \omega_0 = s Z`.
+
+    >>> round(blind_share(0.9, 0.01), 12)
+    0.11
+    """
+    return min(1.0, 1 - keep + slack)
+
+
+def with_shortfall(
+    omega: Floats, omega0: Floats, offsets: Ints, shortfall: Floats
+) -> tuple[Floats, Floats, Ints]:
+    r"""Exposures with one more document per query, for what production may show besides.
+
+    If :math:`\sum_d \max(0, \omega_0 - \hat\omega_0) \le s`, a document with exposure s by
+    production and 0 by the new policy bounds every loss: :math:`\eta(\kappa)` grows by
+    :math:`\kappa s`, that of a mixture by :math:`s \max(0, \lambda - 1 + \kappa)`.
+    """
+    if not shortfall.any():
+        return omega, omega0, offsets
+    ends = offsets[1:]
+    wider = offsets + np.arange(offsets.size)
+    return np.insert(omega, ends, 0.0), np.insert(omega0, ends, shortfall), wider
 
 
 @parallel_kernel

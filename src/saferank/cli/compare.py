@@ -1,0 +1,101 @@
+"""`saferank compare`: candidates and production side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from saferank.cli.certify import Items, Production, ProductionPolicyOption, SameSessions, Sorted
+from saferank.cli.output import Json, print_json, print_table
+
+if TYPE_CHECKING:
+    from saferank.safety import Comparison
+
+
+def compare(
+    runs: Annotated[
+        list[Path], typer.Argument(help="Folders of learned rankers.", show_default=False)
+    ],
+    items: Items,
+    counts: Annotated[Path, typer.Option(help="Counts with sessions to judge by.")],
+    production: Production = None,
+    production_policy: ProductionPolicyOption = "auto",
+    bias: Annotated[
+        str | None, typer.Option(help="bias.json or a click model by name. [the rankers']")
+    ] = None,
+    sorted_: Sorted = False,
+    confidence: Annotated[float, typer.Option(help="That all intervals hold at once.")] = 0.95,
+    same_sessions: SameSessions = False,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Leave counts without items out.")
+    ] = False,
+    chart: Annotated[
+        Path | None, typer.Option(help="Draw the intervals: .svg, .png, .pdf or .html.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="For the bootstrap.")] = 0,
+    json: Json = False,
+) -> None:
+    """Compare candidates with production by sessions that none of them learned from.
+
+    The intervals hold for all candidates at once, so that the best may be chosen by them.
+
+    Example: saferank compare run-prpo run-dr --items items.parquet --counts counts.parquet
+    """
+    from saferank.charts import save_chart
+    from saferank.cli.inputs import read_click_model, read_logged
+    from saferank.clicks import ClickModel
+    from saferank.errors import InputError, require
+    from saferank.rankers import Ranker
+    from saferank.safety import compare as compare_rankers
+    from saferank.safety import comparison_chart
+
+    names = [str(run) for run in runs]
+    require(len(set(names)) == len(names), "runs", "different folders", names)
+    rankers = {str(run): Ranker.load(run) for run in runs}
+    users = None if bias is None else read_click_model(bias, counts)
+    known = [one.card.users for one in rankers.values() if one.card.users is not None]
+    model = users or (ClickModel.from_record(known[0]) if known else None)
+    if model is None:
+        raise InputError("`--bias` must be given: no candidate was learned with a click model.")
+    data, counted, told = read_logged(items, counts, model, skip_bad)
+    for sentence in told:
+        typer.echo(sentence, err=True)
+    assert counted is not None
+    shown = data.production if production is None else Ranker.load(production)
+    found = compare_rankers(
+        rankers, data, counted, users=users, production=shown, production_kind=production_policy,
+        deployed="sorted" if sorted_ else "sampled", confidence=confidence,
+        same_sessions=same_sessions, seed=seed,
+    )  # fmt: skip
+    if chart is not None:
+        save_chart(comparison_chart(found), chart)
+    if json:
+        print_json(found.record())
+        return
+    _tell(found, chart)
+
+
+def _tell(found: Comparison, chart: Path | None) -> None:
+    typer.echo(found.sentence())
+    typer.echo(found.fit.sentence)
+    rows: list[tuple[Any, ...]] = [("production", f"{found.production:.4f}", "", "", "")]
+    for one in found.candidates:
+        rows.append(
+            (
+                one.name, f"{one.utility:.4f}", f"{found.change(one.estimate):+.1%}",
+                f"{found.change(one.lower):+.1%} to {found.change(one.upper):+.1%}",
+                f"{found.change(one.at_least):+.1%}",
+            )
+        )  # fmt: skip
+    print_table(
+        f"By {found.sessions:,} sessions to judge by; intervals hold for all at once "
+        f"({found.confidence:.0%})",
+        ("ranker", "utility per session", "change", "interval", "at least"), rows,
+    )  # fmt: skip
+    for one in found.candidates:
+        if one.flatters is not None:
+            typer.echo(f"Warning: {one.name}: {one.flatters}")
+    if chart is not None:
+        typer.echo(f"Chart: {chart}.")

@@ -1,0 +1,59 @@
+"""What counts tell of the scores of sessions: mean, variance and range of each query."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from saferank import flat
+from saferank.errors import require
+from saferank.evaluation.intervals import QueryScores
+from saferank.evaluation.session_scores import SessionScore, rank_covariances
+from saferank.flat import Floats
+from saferank.gains import Evidence
+from saferank.logs import Counts
+
+Variance = Literal["ranks", "bound"]
+
+
+def measured_scores(
+    score: SessionScore, omega: Floats, known: Evidence, variance: Variance
+) -> QueryScores:
+    """What is known of each query from its counts: mean, variance, range and the bound."""
+    counts = known.counts
+    at_rank = np.maximum(rank_covariances(score, score, counts), 0.0)
+    require(variance in ("ranks", "bound"), "variance", "'ranks' or 'bound'", variance)
+    within = at_rank.sum(axis=1) if variance == "ranks" else np.sqrt(at_rank).sum(axis=1) ** 2
+    means = score.means(counts)
+    estimate = counts.sessions @ means / max(counts.total, 1)
+    # One session says nothing of its query's variance: its distance to all others errs upwards.
+    alone = counts.sessions <= 1
+    within = within * counts.sessions / np.maximum(counts.sessions - 1, 1)
+    within[alone] = (means[alone] - estimate) ** 2
+    low, high = _range(score, counts)
+    return QueryScores(counts.sessions, means, within, low, high, _theorem(omega, known), variance)
+
+
+def _range(score: SessionScore, counts: Counts) -> tuple[Floats, Floats]:
+    """What a session of each query can say at least and at most; a rank may be empty."""
+    low, high = score.base.copy(), score.base.copy()
+    filled = np.diff(counts.offsets) > 0
+    starts = counts.offsets[:-1][filled]
+    if starts.size:
+        least = np.minimum(np.minimum(score.missed, score.clicked), 0.0)
+        most = np.maximum(np.maximum(score.missed, score.clicked), 0.0)
+        low[filled] += np.minimum.reduceat(least, starts, axis=0).sum(axis=1)
+        high[filled] += np.maximum.reduceat(most, starts, axis=0).sum(axis=1)
+    return low, high
+
+
+def _theorem(omega: Floats, known: Evidence) -> Floats:
+    r"""The paper's bound of one session's variance: :math:`2 C^2 \sum_d \omega^2/\omega_0`."""
+    users, seen = known.users, known.propensities.seen
+    with np.errstate(divide="ignore", invalid="ignore"):
+        largest = np.max(np.where(users.beta > 0, users.beta / users.alpha, 0.0))
+        terms = np.where(omega != 0, omega**2 / seen, 0.0)
+    return np.asarray(
+        2 * (1 + largest) ** 2 * flat.query_sums(terms, known.counts.offsets), dtype=np.float64
+    )

@@ -1,0 +1,6 @@
+"""Policies: what production does, and how a log tells."""
+
+from saferank.policies.choosing import ProductionFit, choose_production
+from saferank.policies.production import KINDS, ProductionPolicy
+
+__all__ = ["KINDS", "ProductionFit", "ProductionPolicy", "choose_production"]

@@ -1,0 +1,301 @@
+r"""Which policy made a log: sorting, sampling at a fitted temperature, or what the log shows.
+
+A score is believed only where it is shown to fit. The temperature T of Plackett-Luce over the score
+is that of the largest composite likelihood :math:`\sum n(d,k) \log P_T(d,k)`; then the log is
+compared with :math:`P_T` twice: query by query (`check_production`), and pooled over all queries by
+the place that the score gives to the documents shown at each rank, which tells even where every
+query was seen but once. Where no score fits, production is what the log shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import minimize_scalar
+from scipy.stats import norm
+
+from saferank import flat
+from saferank.errors import InputError, require
+from saferank.flat import Floats, Ints
+from saferank.logs import Counts, check_production
+from saferank.plackett_luce import rank_probabilities
+from saferank.policies.production import Kind, ProductionPolicy, check_kind
+from saferank.seeds import generator
+
+LEVEL = 0.01
+"""Of the tests that decide whether a score fits."""
+SORTED = 0.98
+"""Share of the impressions at their sorted place from which production is taken to sort."""
+SAMPLED_QUERIES = 400
+"""Queries that the temperature is fitted on, at most."""
+UNKNOWN = 0.5
+"""Standard error of the temperature's logarithm from which it is not known at all."""
+_BOUNDS = (np.log(0.02), np.log(50.0))
+_LEAST = 5.0
+
+
+@dataclass(frozen=True)
+class ProductionFit:
+    """What production was taken for, whether the log agrees, and why."""
+
+    kind: Kind
+    fits: bool | None
+    """Whether the log agrees; None where there was too little to tell."""
+    sentence: str
+    temperature: float | None = None
+    temperature_interval: tuple[float, float] | None = None
+    asked_for: bool = False
+    """The kind was asked for, not chosen by the log."""
+
+    def record(self) -> dict[str, Any]:
+        """The fit for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_record(cls, record: Any) -> ProductionFit:
+        """The fit of a JSON record."""
+        try:
+            between = record["temperature_interval"]
+            return cls(**{**record, "temperature_interval": between and tuple(between)})
+        except (KeyError, TypeError) as error:
+            raise InputError(f"A record of production's policy is malformed; {error!r}.") from error
+
+
+def choose_production(
+    counts: Counts, scores: npt.ArrayLike | None = None, kind: str = "auto"
+) -> tuple[ProductionPolicy, ProductionFit]:
+    """Production's policy by the log, and why it was taken for that.
+
+    Parameters
+    ----------
+    counts : the log's counts, of all its sessions.
+    scores : production's scores, one per document, where they are known.
+    kind : "auto", or one of `KINDS` to insist on; the log is compared with it all the same.
+
+    Returns
+    -------
+    The policy on the documents of the counts, and what speaks for it.
+
+    Examples
+    --------
+    >>> counts = Counts([0, 2], [[40, 0], [0, 40]], [[9, 0], [0, 5]])
+    >>> policy, fit = choose_production(counts, [2.0, 1.0])
+    >>> policy.kind, fit.fits
+    ('sorted', True)
+    """
+    everything = counts.part("all")
+    require(everything.total > 0, "counts", "of at least one session", everything.total)
+    values = None if scores is None else flat.check_values("scores", scores, counts.offsets)
+    if kind != "auto":
+        return _insisted(everything, values, check_kind(kind))
+    if values is None:
+        return _without_scores(everything)
+    in_place = _sorted_share(everything, values)
+    if in_place >= SORTED:
+        return _sorted(everything, values, in_place)
+    tried = _sampled(everything, values)
+    if tried[1].fits:
+        return tried
+    policy = ProductionPolicy.observed(everything)
+    how = "" if tried[1].fits is None else f": {_lower_first(tried[1].sentence)}"
+    sentence = (
+        f"Production is taken as the log shows it (frequencies of {everything.total:,} sessions), "
+        f"as its score is not shown to fit{how}"
+    )
+    return policy, ProductionFit("observed", True, _stop(sentence), tried[1].temperature)
+
+
+def _lower_first(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+def _stop(text: str) -> str:
+    return text if text.endswith(".") else text + "."
+
+
+def _insisted(
+    counts: Counts, scores: Floats | None, kind: Kind
+) -> tuple[ProductionPolicy, ProductionFit]:
+    if kind == "recorded":
+        raise InputError("`recorded` needs propensities, which these counts do not have.")
+    if kind == "observed":
+        policy, fit = ProductionPolicy.observed(counts), _plain_observed(counts)
+    elif kind == "uniform":
+        policy, fit = _uniform(counts)
+    elif scores is None:
+        raise InputError(
+            f"`production policy` {kind} needs production's scores; the items have none."
+        )
+    elif kind == "sorted":
+        policy, fit = _sorted(counts, scores, _sorted_share(counts, scores))
+    else:
+        policy, fit = _sampled(counts, scores)
+    return policy, ProductionFit(**{**fit.record(), "asked_for": True})
+
+
+def _plain_observed(counts: Counts) -> ProductionFit:
+    sentence = (
+        f"Production is taken as the log shows it (frequencies of {counts.total:,} sessions)."
+    )
+    return ProductionFit("observed", True, sentence)
+
+
+def _without_scores(counts: Counts) -> tuple[ProductionPolicy, ProductionFit]:
+    policy, fit = _uniform(counts)
+    if fit.fits:
+        return policy, fit
+    return ProductionPolicy.observed(counts), _plain_observed(counts)
+
+
+def _uniform(counts: Counts) -> tuple[ProductionPolicy, ProductionFit]:
+    policy = ProductionPolicy.uniform(counts.offsets)
+    assert policy.scores is not None
+    # without a score, documents have no place that could be pooled: only queries can tell
+    fits = check_production(counts, policy.scores).fits
+    said = {True: "fits", False: "does not fit", None: "can neither confirm nor contradict"}[fits]
+    return policy, ProductionFit("uniform", fits, f"The log {said} uniformly random rankings.")
+
+
+# -- sorted ------------------------------------------------------------------------------------
+
+
+def _sorted_share(counts: Counts, scores: Floats) -> float:
+    """Share of the impressions at the place that sorting by score gives.
+
+    Documents that share their score with another of the query could be at several: they are left
+    out. 0 where that leaves nothing.
+    """
+    query = flat.query_of(counts.offsets)
+    order = np.lexsort((-scores, query))
+    place, alone = np.empty(scores.size, np.int64), np.empty(scores.size, np.bool_)
+    place[order] = np.arange(scores.size) - flat.spread(counts.offsets[:-1], counts.offsets)
+    same = np.zeros(scores.size + 1, dtype=np.bool_)
+    ordered = scores[order]
+    same[1:-1] = (ordered[1:] == ordered[:-1]) & (query[1:] == query[:-1])
+    alone[order] = ~(same[1:] | same[:-1])
+    shown = counts.impressions[alone]
+    in_place = shown[np.arange(counts.ranks) == place[alone, None]].sum()
+    return float(in_place / max(int(shown.sum()), 1))
+
+
+def _sorted(
+    counts: Counts, scores: Floats, in_place: float
+) -> tuple[ProductionPolicy, ProductionFit]:
+    fits = in_place >= SORTED
+    sentence = (
+        f"Production {'sorts' if fits else 'does not sort'} by its score: {in_place:.1%} of the "
+        f"impressions are where sorting puts them."
+    )
+    return ProductionPolicy.sorted(scores, counts.offsets), ProductionFit("sorted", fits, sentence)
+
+
+# -- sampled -----------------------------------------------------------------------------------
+
+
+def _sampled(counts: Counts, scores: Floats) -> tuple[ProductionPolicy, ProductionFit]:
+    temperature, error = fit_temperature(counts, scores)
+    policy = ProductionPolicy.sampled(scores, counts.offsets, temperature)
+    assert policy.scores is not None
+    known = error < UNKNOWN
+    if not known:
+        sentence = "The log is too small to tell at which temperature the score was drawn from."
+        return policy, ProductionFit("sampled", None, sentence, temperature)
+    low, high = (float(temperature * np.exp(sign * 1.96 * error)) for sign in (-1, 1))
+    each, pooled = check_production(counts, policy.scores), pooled_p_value(counts, policy.scores)
+    fits = each.fits is not False and pooled > LEVEL
+    sentence = (
+        f"{'The log fits' if fits else 'The log does not fit'} rankings drawn by Plackett-Luce "
+        f"over production's score at temperature {temperature:.3g} ({low:.3g} to {high:.3g})"
+    )
+    if not fits:
+        sentence += (
+            f" ({each.rejected:,} of {each.tested:,} queries differ at level {each.level:g}, "
+            f"pooled p = {pooled:.2g})"
+        )
+    return policy, ProductionFit("sampled", fits, _stop(sentence), temperature, (low, high))
+
+
+def fit_temperature(counts: Counts, scores: Floats) -> tuple[float, float]:
+    """The temperature of the largest composite likelihood, and the standard error of its log.
+
+    A temperature that cannot be told from 1 is 1: the score is then taken as it is.
+    """
+    chosen = _some_queries(counts)
+    few, values = counts.subset(chosen), scores[flat.gather(counts.offsets, chosen)[0]]
+
+    def likelihood(log_temperature: float) -> Floats:
+        probability = rank_probabilities(values * np.exp(-log_temperature), few.ranks, few.offsets)
+        terms = few.impressions * np.log(np.maximum(probability, 1e-300))
+        return flat.query_sums(terms.sum(axis=1), few.offsets)
+
+    at, error = _newton(likelihood, 0.0)
+    if np.isfinite(error) and abs(at) <= 3.3 * error:
+        return 1.0, error
+    best = minimize_scalar(
+        lambda t: -float(likelihood(t).sum()), bounds=_BOUNDS, method="bounded",
+        options={"xatol": 1e-3},
+    )  # fmt: skip
+    return float(np.exp(best.x)), _newton(likelihood, float(best.x))[1]
+
+
+def _newton(likelihood: Callable[[float], Floats], at: float) -> tuple[float, float]:
+    """Where a Newton step from `at` leads, and the standard error there, clustered by query."""
+    step = 0.02
+    before, here, after = (likelihood(at + shift) for shift in (-step, 0.0, step))
+    slopes = (after - before) / (2 * step)
+    bend = -float((after - 2 * here + before).sum()) / step**2
+    scale = 1e-9 * max(1.0, float(np.abs(here).sum()))
+    if abs(float(slopes.sum())) < scale and abs(bend) < scale:
+        return at, 0.0  # equal scores: every temperature draws alike
+    if bend <= 0:
+        return float("inf"), float("inf")
+    # sessions are independent; slopes of queries tell how far, and one query alone by its bend
+    error = np.sqrt(float(slopes @ slopes)) if slopes.size > 1 else np.sqrt(bend)
+    return at + float(slopes.sum()) / bend, float(error / bend)
+
+
+def _some_queries(counts: Counts) -> Ints:
+    seen = np.flatnonzero((counts.sessions > 0) & (flat.sizes(counts.offsets) > 1))
+    if seen.size == 0:
+        raise InputError("`counts` must have a query with two documents that was seen; got none.")
+    if seen.size <= SAMPLED_QUERIES:
+        return seen
+    return np.sort(generator(0, "temperature").choice(seen, SAMPLED_QUERIES, replace=False))
+
+
+def pooled_p_value(counts: Counts, scores: Floats) -> float:
+    """How surprising the places (by score) of the documents at each rank are, over all queries.
+
+    Of each rank and place: how often a document of that place was shown there, less the expected
+    number, over its standard deviation; the smallest p-value times their number (Bonferroni).
+    """
+    probability = rank_probabilities(scores, counts.ranks, counts.offsets)
+    order = np.lexsort((-scores, flat.query_of(counts.offsets)))
+    place = np.empty(scores.size, dtype=np.int64)
+    place[order] = np.arange(scores.size) - flat.spread(counts.offsets[:-1], counts.offsets)
+    place = np.minimum(place, 2 * counts.ranks)
+    at_rank = flat.spread(flat.query_sums(counts.impressions, counts.offsets), counts.offsets)
+    # documents of one query that share the last place are one cell of it
+    key = flat.query_of(counts.offsets) * (2 * counts.ranks + 1) + place
+    cells, index = np.unique(key, return_inverse=True)
+    chance = np.zeros((cells.size, counts.ranks))
+    np.add.at(chance, index, probability)
+    shown = np.zeros((cells.size, counts.ranks))
+    shown[index] = at_rank
+    cell_place = cells % (2 * counts.ranks + 1)
+    places = 2 * counts.ranks + 1
+    observed, expected, variance = np.zeros((3, places, counts.ranks))
+    np.add.at(observed, place, counts.impressions)
+    np.add.at(expected, cell_place, shown * chance)
+    np.add.at(variance, cell_place, shown * chance * (1 - np.minimum(chance, 1)))
+    tested = variance >= _LEAST
+    if not tested.any():
+        return 1.0
+    surprise = np.abs(observed - expected)[tested] / np.sqrt(variance[tested])
+    # half a session for the continuity of a count
+    corrected = np.maximum(surprise - 0.5 / np.sqrt(variance[tested]), 0.0)
+    return float(min(1.0, 2 * norm.sf(corrected.max()) * int(tested.sum())))

@@ -1,0 +1,180 @@
+r"""What production does: with which probability it puts each document at each rank.
+
+Production is what the log shows, not what a score suggests. Every kind answers the same two
+questions: :math:`P_0(d, k)`, and the exposure :math:`\omega_0(d) = \sum_k P_0(d, k)\, w_k`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from saferank import flat
+from saferank.errors import InputError, require
+from saferank.flat import Floats, Ints
+from saferank.logs import Counts
+from saferank.plackett_luce import deterministic_exposure, exposure, rank_probabilities
+
+Kind = Literal["sampled", "sorted", "observed", "recorded", "uniform"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+
+@dataclass(frozen=True, eq=False)
+class ProductionPolicy:
+    """Production's policy on the documents of some items.
+
+    `sampled` draws rankings by Plackett-Luce over `scores` (already divided by the temperature),
+    `uniform` draws any ranking, `sorted` sorts by `scores` (ties in the order of the items);
+    `observed` and `recorded` know `table`, documents x ranks, from the log. `sessions` are those
+    behind each query's observed frequencies.
+
+    >>> policy = ProductionPolicy.observed(Counts([0, 2], [[3, 1], [1, 3]], [[0, 0], [0, 0]]))
+    >>> policy.exposure([1.0, 0.5])
+    array([0.875, 0.625])
+    """
+
+    kind: Kind
+    offsets: Ints
+    scores: Floats | None = None
+    table: Floats | None = None
+    sessions: Ints | None = None
+
+    @classmethod
+    def sampled(
+        cls, scores: npt.ArrayLike, offsets: npt.ArrayLike, temperature: float = 1.0
+    ) -> ProductionPolicy:
+        """Rankings drawn by Plackett-Luce over the scores divided by the temperature."""
+        values = flat.check_values("scores", scores, np.asarray(offsets))
+        require(temperature > 0, "temperature", "positive", temperature)
+        return cls("sampled", np.asarray(offsets), values / temperature)
+
+    @classmethod
+    def sorted(cls, scores: npt.ArrayLike, offsets: npt.ArrayLike) -> ProductionPolicy:
+        """Always the ranking sorted by score."""
+        return cls(
+            "sorted", np.asarray(offsets), flat.check_values("scores", scores, np.asarray(offsets))
+        )
+
+    @classmethod
+    def uniform(cls, offsets: npt.ArrayLike) -> ProductionPolicy:
+        """Any ranking, all equally likely."""
+        cuts = np.asarray(offsets)
+        return cls("uniform", cuts, np.zeros(int(cuts[-1])))
+
+    @classmethod
+    def observed(cls, counts: Counts) -> ProductionPolicy:
+        """The frequencies of the log itself: impressions per session of the query."""
+        sessions = flat.spread(counts.sessions, counts.offsets)[:, None]
+        table = counts.impressions / np.maximum(sessions, 1)
+        return cls("observed", counts.offsets, table=table, sessions=counts.sessions)
+
+    @classmethod
+    def recorded(cls, propensities: npt.ArrayLike, offsets: npt.ArrayLike) -> ProductionPolicy:
+        """P(document at rank), documents x ranks, as production recorded it."""
+        table = np.ascontiguousarray(propensities, dtype=np.float64)
+        cuts = flat.check_offsets(offsets, table.shape[0])
+        sane = table.ndim == 2 and bool(np.all((table >= 0) & (table <= 1)))
+        require(sane, "propensities", "in [0, 1], documents x ranks", table.shape)
+        return cls("recorded", cuts, table=table)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the probabilities are known without sampling error."""
+        return self.sessions is None
+
+    def exposure(self, weights: npt.ArrayLike) -> Floats:
+        r""":math:`\omega_0` of each document with the given rank weights."""
+        w = np.asarray(weights, dtype=np.float64)
+        if self.table is not None:
+            result: Floats = self.table[:, : w.size] @ self._within(w)
+            return result
+        assert self.scores is not None
+        function = deterministic_exposure if self.kind == "sorted" else exposure
+        return function(self.scores, w, self.offsets)
+
+    def rank_probabilities(self, ranks: int) -> Floats:
+        """P0(d, k), documents x ranks."""
+        if self.table is not None:
+            self._within(np.ones(ranks))
+            return self.table[:, :ranks]
+        assert self.scores is not None
+        if self.kind == "sorted":
+            unit = np.eye(ranks)
+            columns = [deterministic_exposure(self.scores, row, self.offsets) for row in unit]
+            return np.stack(columns, axis=1)
+        return rank_probabilities(self.scores, ranks, self.offsets)
+
+    def _within(self, weights: Floats) -> Floats:
+        """Weights of the ranks that the log shows; none may weigh beyond them."""
+        assert self.table is not None
+        ranks = self.table.shape[1]
+        require(
+            not weights[ranks:].any(), "weights", f"of the {ranks} ranks of the log", weights.size
+        )
+        return weights[:ranks]
+
+    def take(self, queries: Ints, positions: Ints | slice, offsets: Ints) -> ProductionPolicy:
+        """The policy on some queries, whose documents are at `positions`, cut by `offsets`."""
+        return replace(
+            self,
+            offsets=offsets,
+            scores=None if self.scores is None else self.scores[positions],
+            table=None if self.table is None else self.table[positions],
+            sessions=None if self.sessions is None else self.sessions[queries],
+        )
+
+    def subset(self, queries: npt.ArrayLike) -> ProductionPolicy:
+        """The policy on the given queries."""
+        chosen = np.asarray(queries, dtype=np.int64)
+        return self.take(chosen, *flat.gather(self.offsets, chosen))
+
+    def ranking_scores(self) -> Floats:
+        """Scores that rank as production does: its own, or log-exposures of what it showed.
+
+        Log-exposures are a place to start learning from and an order to show; no propensity is
+        made of them.
+        """
+        if self.scores is not None:
+            return self.scores
+        assert self.table is not None
+        weights = 1 / np.arange(1, self.table.shape[1] + 1)
+        sessions = np.ones(self.offsets.size - 1) if self.sessions is None else self.sessions
+        doubt = 0.5 / np.maximum(flat.spread(sessions, self.offsets), 1)
+        return np.log(self.table @ weights + doubt)
+
+    def shortfall(self, weights: Floats, error: float) -> Floats:
+        r"""How far production's true exposures may lie above those observed, per query.
+
+        With probability at least 1 - `error` for all queries at once,
+        :math:`\sum_d \max(0, \omega_0(d) - \hat\omega_0(d))` is at most
+
+        .. math:: \tfrac12 \sqrt{Z_q (D_q w_1 - Z_q) / N_q} + Z_q \sqrt{\ln(Q/e) / (2 N_q)}
+
+        The sum is a supremum over sets of documents of a mean of N_q sessions. In total the errors
+        cancel, so its expectation is at most half the sum of standard deviations; a document's
+        weight in one session lies in [0, w_1], so these are largest when all exposures are equal.
+        One session moves it by at most Z_q / N_q (McDiarmid). 0 where the policy is exact.
+        """
+        queries = self.offsets.size - 1
+        if self.sessions is None:
+            return np.zeros(queries)
+        largest = float(weights.max(initial=0.0))
+        sizes = flat.sizes(self.offsets)
+        z = np.concatenate([[0.0], np.cumsum(weights)])[np.minimum(sizes, weights.size)]
+        sessions = np.maximum(self.sessions, 1)
+        expected = 0.5 * np.sqrt(z * np.maximum(sizes * largest - z, 0.0) / sessions)
+        bound = expected + z * np.sqrt(np.log(max(queries, 1) / error) / (2 * sessions))
+        result: Floats = np.where(self.sessions > 0, np.minimum(bound, z), z)
+        return result
+
+
+def check_kind(kind: str) -> Kind:
+    """A kind of policy by name, or `InputError`."""
+    if kind not in KINDS:
+        raise InputError(
+            f"`production policy` must be auto or one of {', '.join(KINDS)}; got {kind!r}."
+        )
+    return kind

@@ -1,0 +1,201 @@
+"""Several candidates and production side by side, with intervals that hold for all at once.
+
+Choosing the best of several by the same sessions flatters it, unless the intervals allow for the
+choice: here the largest deviation of all candidates together is bounded (max-t), by a multiplier
+bootstrap over queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from saferank.clicks import ClickModel
+from saferank.data import RankingData
+from saferank.errors import InputError, require
+from saferank.evaluation import Deployed, Policy, QueryScores
+from saferank.evaluation.lower_bound import bound_scores
+from saferank.evaluation.off_policy import evaluate_exposures
+from saferank.flat import Floats
+from saferank.logs import Counts
+from saferank.policies import ProductionFit
+from saferank.rankers import Ranker
+from saferank.safety.judging import (
+    estimator_for,
+    evidence_for,
+    judged_counts,
+    production_of,
+    served_exposures,
+)
+from saferank.seeds import generator
+
+RESAMPLES = 10_000
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One ranker: its difference to production per session, all intervals holding at once."""
+
+    name: str
+    utility: float
+    estimate: float
+    lower: float
+    upper: float
+    at_least: float
+    """One-sided lower bound of the difference, for all candidates at once."""
+    flatters: str | None = None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Candidates by the sessions to judge by, best bound first."""
+
+    candidates: tuple[Candidate, ...]
+    production: float
+    """Production's estimated utility per session."""
+    sessions: int
+    confidence: float
+    fit: ProductionFit
+
+    @property
+    def best(self) -> Candidate | None:
+        """The candidate that is surely better by most; None where none is surely better."""
+        first = self.candidates[0]
+        return first if first.at_least > 0 else None
+
+    def change(self, value: float) -> float:
+        """A difference as a share of production's utility."""
+        return value / self.production if self.production > 0 else float("nan")
+
+    def sentence(self) -> str:
+        """The outcome in one sentence."""
+        if self.best is None:
+            return (
+                f"None of {len(self.candidates)} candidates is surely better than production "
+                f"(all at once, confidence {self.confidence:.0%})."
+            )
+        return (
+            f"{self.best.name} is better than production by {self.change(self.best.estimate):+.1%},"
+            f" and by at least {self.change(self.best.at_least):+.1%} (all {len(self.candidates)} "
+            f"candidates at once, confidence {self.confidence:.0%})."
+        )
+
+    def record(self) -> dict[str, Any]:
+        """The comparison for JSON."""
+        best = None if self.best is None else self.best.name
+        return {"verdict": self.sentence(), "best": best, **asdict(self)}
+
+
+def compare(
+    rankers: Mapping[str, Policy],
+    data: RankingData,
+    counts: Counts,
+    *,
+    users: ClickModel | None = None,
+    production: Policy | None = None,
+    production_kind: str = "auto",
+    deployed: Deployed = "sampled",
+    confidence: float = 0.95,
+    same_sessions: bool = False,
+    seed: int = 0,
+) -> Comparison:
+    """Compare candidates with production by sessions that none of them learned from.
+
+    Parameters
+    ----------
+    rankers : candidates by name.
+    data, counts : items and their log; of counts in parts the sessions to judge by are used.
+    users : the click model; by default that of the candidates, which must then agree.
+    production, production_kind, deployed : as in `assess`.
+    confidence : that all intervals hold at once.
+    same_sessions : compare although some candidate was learned from the same sessions.
+    seed : of the bootstrap.
+
+    Examples
+    --------
+    >>> import saferank as sr
+    >>> items = sr.data.synthetic("small", queries=50, seed=0).train
+    >>> shown, users = np.zeros(items.documents), sr.clicks.trust_bias()
+    >>> counts = sr.clicks.simulate(items, shown, users, sessions=20_000, seed=0)
+    >>> found = compare({"labels": items.labels, "same": shown}, items, counts, users=users,
+    ...                 production=shown)
+    >>> found.best.name
+    'labels'
+    """
+    require(len(rankers) > 0, "rankers", "at least one", 0)
+    require(0.5 < confidence < 1, "confidence", "in (0.5, 1)", confidence)
+    model = users if users is not None else _common_model(rankers)
+    shown, fit = production_of(production, data, counts, production_kind, deployed)
+    assert fit is not None
+    weights = model.exposure_weights
+    differences, bounds, utilities, warnings = [], [], [], []
+    for ranker in rankers.values():
+        judged, flatters = judged_counts(ranker, counts, same_sessions)
+        omega, omega0 = served_exposures(ranker, data, shown, weights, deployed)
+        known = evidence_for(ranker, data, judged, model, shown, weights)
+        name, control = estimator_for(known)
+        found = evaluate_exposures(omega, omega0, known, estimator=name, control=control)
+        differences.append(found.difference)
+        bounds.append(bound_scores(omega, omega0, known, tail=(1 - confidence) / len(rankers)))
+        utilities.append(found.production.estimate)
+        warnings.append(flatters)
+    tail = 1 - confidence
+    widths = _widths(differences, tail, seed, two_sided=True)
+    below = _widths(bounds, tail, seed, two_sided=False)
+    production_utility = float(np.mean(utilities))
+    candidates = [
+        Candidate(
+            name, production_utility + gap.estimate, gap.estimate, gap.estimate - width,
+            gap.estimate + width, bound.estimate - under, flatters,
+        )
+        for name, gap, width, bound, under, flatters in zip(
+            rankers, differences, widths, bounds, below, warnings, strict=True
+        )
+    ]  # fmt: skip
+    ordered = tuple(sorted(candidates, key=lambda one: -one.at_least))
+    return Comparison(ordered, production_utility, differences[0].total, confidence, fit)
+
+
+def _common_model(rankers: Mapping[str, Policy]) -> ClickModel:
+    cards = [one.card for one in rankers.values() if isinstance(one, Ranker)]
+    models = [ClickModel.from_record(card.users) for card in cards if card.users is not None]
+    if not models:
+        raise InputError("`users` must be given: no candidate names a click model.")
+    first = models[0]
+    same = all(
+        one.ranks == first.ranks
+        and np.allclose(one.alpha, first.alpha)
+        and np.allclose(one.beta, first.beta)
+        for one in models
+    )
+    if not same:
+        raise InputError(
+            "the candidates were learned with different click models; say by which one they are "
+            "to be compared with --bias (users= in Python)."
+        )
+    return first
+
+
+def _widths(scores: list[QueryScores], tail: float, seed: int, *, two_sided: bool) -> list[float]:
+    """How far each estimate may be off, so that all hold at once: quantile of max-t x its error."""
+    shifts = np.stack([_influence(one) for one in scores], axis=1)
+    count = max(2, int(np.count_nonzero(scores[0].sessions)))
+    errors = np.sqrt(count / (count - 1) * (shifts**2).sum(axis=0))
+    scaled = np.divide(shifts, errors, out=np.zeros_like(shifts), where=errors > 0)
+    rng = generator(seed, "max-t")
+    at_a_time = max(1, (1 << 22) // max(1, shifts.shape[0]))
+    largest = []
+    for first in range(0, RESAMPLES, at_a_time):
+        drawn = rng.standard_normal((min(at_a_time, RESAMPLES - first), shifts.shape[0])) @ scaled
+        largest.append((np.abs(drawn) if two_sided else drawn).max(axis=1))
+    quantile = float(np.quantile(np.concatenate(largest), 1 - tail))
+    return [float(quantile * error) for error in errors]
+
+
+def _influence(scores: QueryScores) -> Floats:
+    """What each query moves the estimate by."""
+    moved: Floats = scores.sessions * (scores.mean - scores.estimate) / max(scores.total, 1)
+    return moved

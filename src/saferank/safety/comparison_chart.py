@@ -1,0 +1,40 @@
+"""The chart of a comparison: each candidate's change against production, with its interval."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from saferank.charts import COLOURS
+from saferank.safety.comparing import Comparison
+
+
+def comparison_chart(found: Comparison) -> Any:
+    """Intervals of the change in per cent of production's utility; the tick is "at least"."""
+    import altair as alt
+
+    rows = [
+        {
+            "ranker": one.name,
+            **{
+                name: found.change(getattr(one, name))
+                for name in ("estimate", "lower", "upper", "at_least")
+            },
+        }
+        for one in found.candidates
+    ]
+    base = alt.Chart({"values": rows}).encode(y=alt.Y("ranker:N", title=None, sort=None))
+    title = "change of utility against production"
+    lines = base.mark_rule(strokeWidth=3, color=COLOURS[0]).encode(
+        x=alt.X("lower:Q", title=title, axis=alt.Axis(format="+%")), x2="upper:Q"
+    )
+    points = base.mark_point(filled=True, size=110, color=COLOURS[0], opacity=1).encode(
+        x="estimate:Q"
+    )
+    ticks = base.mark_tick(thickness=3, size=18, color=COLOURS[1]).encode(x="at_least:Q")
+    zero = alt.Chart({"values": [{"zero": 0}]}).mark_rule(strokeDash=[4, 3]).encode(x="zero:Q")
+    text = (
+        f"All intervals hold at once ({found.confidence:.0%}); tick: at least; dashed: production"
+    )
+    return (zero + lines + points + ticks).properties(
+        width=480, height=40 + 28 * len(rows), title=text
+    )

@@ -1,0 +1,45 @@
+"""Were these sessions part of what they are to judge? An estimate from such sessions flatters."""
+
+from __future__ import annotations
+
+from saferank.logs import Counts
+from saferank.rankers import Card, Ranker
+
+FLATTERS = (
+    "The estimate is made of sessions that the ranker was learned from: it flatters the ranker."
+)
+_WHAT_TO_DO = (
+    "judge by other sessions (`saferank count` sets 20 % aside unless told --judge 0; learn from "
+    "such counts), or give --same-sessions (same_sessions=True) for an estimate that flatters"
+)
+
+
+def shared_sessions(ranker: object, counts: Counts) -> str | None:
+    """Why the sessions to judge by had a part in the ranker, in one sentence; None: not known to.
+
+    Compared are fingerprints of counts, as the ranker's card and that of its regression have them.
+    """
+    if not isinstance(ranker, Ranker):
+        return None
+    cards = [ranker.card, *([] if ranker.regression is None else [ranker.regression.card])]
+    reasons = [reason for card in cards if (reason := _shared(card, counts)) is not None]
+    return reasons[0] if reasons else None
+
+
+def _shared(card: Card, counts: Counts) -> str | None:
+    if card.learned_from is None:
+        return None
+    whole = counts.part("all").fingerprint()
+    judged = whole if counts.judge is None else counts.judge.fingerprint()
+    what = "the ranker" if card.method != "relevance" else "the ranker's regression"
+    if judged == card.learned_from or (counts.judge is None and whole == card.log):
+        return f"These are the sessions that {what} was learned from: {_WHAT_TO_DO}."
+    if whole == card.learned_from:
+        return f"These sessions are among those that {what} was learned from: {_WHAT_TO_DO}."
+    split_otherwise = whole == card.log and counts.part("learn").fingerprint() != card.learned_from
+    if split_otherwise:
+        return (
+            f"The same log was split in another way when {what} was learned, so that sessions to "
+            f"judge by were learned from: {_WHAT_TO_DO}."
+        )
+    return None

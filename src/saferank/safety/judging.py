@@ -1,0 +1,103 @@
+"""What judging needs of production, of the log and of what would be served, each in one place."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from saferank import flat
+from saferank.clicks import ClickModel
+from saferank.data import RankingData
+from saferank.errors import InputError, require
+from saferank.evaluation import Deployed, Policy
+from saferank.evaluation.policies import (
+    all_scores,
+    check_policy,
+    exposure_of,
+    production_policy,
+    total_weight,
+)
+from saferank.flat import Floats
+from saferank.gains import Evidence, by_policy
+from saferank.logs import Counts
+from saferank.policies import ProductionFit, ProductionPolicy, choose_production
+from saferank.rankers import Ranker
+from saferank.safety.independence import FLATTERS, shared_sessions
+from saferank.safety.losses import TOLERANCE, blind_share, mixing_shares
+from saferank.safety.promise import Promise
+
+
+def production_of(
+    production: Policy | None,
+    data: RankingData,
+    counts: Counts | None,
+    kind: str,
+    deployed: Deployed,
+) -> tuple[ProductionPolicy, ProductionFit | None]:
+    """What production does: by the log where there is one, else as its scores are deployed."""
+    if counts is None or counts.total == 0:
+        require(
+            kind in ("auto", "sampled", "sorted"), "production kind",
+            "sampled or sorted where no counts are given", kind,
+        )  # fmt: skip
+        how: Deployed = deployed if kind == "auto" else kind  # type: ignore[assignment]
+        return production_policy(production, data, how), None
+    scores = None
+    if production is not None or data.production is not None:
+        scores = all_scores(check_policy(production, data, "production"), data, "production")
+    return choose_production(counts, scores, kind)
+
+
+def judged_counts(ranker: Policy, counts: Counts, same_sessions: bool) -> tuple[Counts, str | None]:
+    """The counts to judge by, and a warning where they flatter."""
+    reason = shared_sessions(ranker, counts)
+    if reason is not None:
+        if not same_sessions:
+            raise InputError(reason)
+        return counts.part("all"), FLATTERS
+    judged = counts.part("all") if counts.judge is None else counts.judge
+    if judged.total == 0:
+        raise InputError(
+            "`counts` must have sessions to judge by; count the log with --judge 0.2 (the default)."
+        )
+    return judged, None
+
+
+def served_exposures(
+    ranker: Policy,
+    data: RankingData,
+    production: ProductionPolicy,
+    weights: Floats,
+    deployed: Deployed,
+    guard: Promise | None = None,
+) -> tuple[Floats, Floats]:
+    """Exposures of what would be served (with the guard where there is one), and of production."""
+    scores = all_scores(check_policy(ranker, data, "ranker"), data, "ranker")
+    omega = exposure_of(scores, weights, data.offsets, deployed)
+    omega0 = production.exposure(weights)
+    if guard is None:
+        return omega, omega0
+    if production.exact:
+        allowed = guard.slack * total_weight(data.offsets, weights) + TOLERANCE * weights.max()
+        shares = mixing_shares(omega, omega0, data.offsets, allowed, guard.keep)
+    else:
+        shares = np.full(data.queries, blind_share(guard.keep, guard.slack))
+    own = flat.spread(shares, data.offsets)
+    return own * omega + (1 - own) * omega0, omega0
+
+
+def evidence_for(
+    ranker: Policy,
+    data: RankingData,
+    judged: Counts,
+    users: ClickModel,
+    production: ProductionPolicy,
+    weights: Floats,
+) -> Evidence:
+    """What the sessions to judge by say, with the ranker's own regression where it has one."""
+    predictions = ranker.relevance(data) if isinstance(ranker, Ranker) else None
+    return Evidence(judged, users, by_policy(production, users, weights), predictions)
+
+
+def estimator_for(known: Evidence) -> tuple[str, str]:
+    """Estimator and control variate: doubly robust where there are predictions."""
+    return ("affine-ips", "additive") if known.predictions is None else ("dr", "none")

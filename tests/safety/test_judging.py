@@ -1,0 +1,184 @@
+"""Sessions to judge by: what was learned from them is refused, and several are judged at once."""
+
+import numpy as np
+import pytest
+
+from saferank.clicks import relevance, simulate, trust_bias
+from saferank.data import synthetic
+from saferank.errors import InputError
+from saferank.evaluation.lower_bound import lower_bound
+from saferank.flat import query_sums
+from saferank.gains import Evidence, exact
+from saferank.logs import Counts
+from saferank.plackett_luce import exposure
+from saferank.rankers import Ranker, Settings, learn
+from saferank.safety import Assessment, assess, compare
+
+WORLD = synthetic("small", queries=60, seed=3)
+DATA, USERS = WORLD.train, trust_bias()
+OLD = np.random.default_rng(1).normal(size=DATA.documents)
+W = USERS.exposure_weights
+TRUE = relevance(DATA.known_labels, WORLD.highest_grade)
+
+
+def parts(sessions, seed):
+    learned, judged = (
+        simulate(DATA, OLD, USERS, sessions=n, seed=seed + i).part("all")
+        for i, n in enumerate((int(0.8 * sessions), int(0.2 * sessions)))
+    )
+    return Counts.of_parts(learned, judged)
+
+
+COUNTS = parts(10_000, 5)
+RANKER = learn(
+    DATA, COUNTS, USERS, method="dr", production=OLD, settings=Settings(steps=60), scorer="linear"
+)
+
+
+def judge(counts, **options):
+    return assess(RANKER, DATA, production=OLD, counts=counts, **options)
+
+
+def test_a_ranker_remembers_its_sessions(tmp_path):
+    RANKER.save(tmp_path / "run")
+    again = Ranker.load(tmp_path / "run")
+    assert again.card.learned_from == COUNTS.part("learn").fingerprint()
+    assert again.card.sessions == 8000
+    np.testing.assert_array_equal(again.relevance(DATA), RANKER.relevance(DATA))
+
+
+def test_the_judge_part_judges_and_nothing_else():
+    found = judge(COUNTS)
+    assert found.flatters is None
+    assert found.support.sessions == 2000
+    assert found.estimator == "dr"
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [COUNTS.part("learn"), COUNTS.part("all"), Counts.of_parts(COUNTS.judge, COUNTS.part("learn"))],
+    ids=["the learn part", "the whole log", "parts exchanged"],
+)
+def test_sessions_that_taught_the_ranker_are_refused_or_said_to_flatter(counts, tmp_path):
+    with pytest.raises(InputError, match="--same-sessions"):
+        judge(counts)
+    found = judge(counts, same_sessions=True)
+    assert "flatters" in found.flatters
+    assert "flatters" in found.decision.sentence
+    found.save(tmp_path)
+    assert "flatters" in Assessment.load(tmp_path).flatters
+
+
+def test_a_log_that_was_split_in_another_way_is_refused():
+    log = parts(10_000, 5).part("all")
+    clicks = log.clicks // 3
+    shown = clicks + (log.impressions - log.clicks) // 3
+    third = Counts(log.offsets, shown, clicks, log.sessions // 2)
+    split = Counts(log.offsets, log.impressions, log.clicks, log.sessions, third)
+    with pytest.raises(InputError, match="split in another way"):
+        judge(split)
+
+
+def test_counts_without_sessions_to_judge_by_are_refused():
+    empty = Counts.of_parts(parts(500, 99).part("learn"), Counts.zeros(DATA.offsets, 5))
+    with pytest.raises(InputError, match="--judge"):
+        judge(empty)
+
+
+def test_fresh_sessions_are_welcome():
+    fresh = simulate(DATA, OLD, USERS, sessions=4000, seed=77).part("all")
+    assert judge(fresh).flatters is None
+
+
+def test_weights_of_certificate_and_estimate_are_one():
+    found = judge(COUNTS)
+    assert found.certificate.weights == pytest.approx(W)
+    assert "click model" in found.certificate.weights_from
+    with pytest.raises(InputError, match="same metric"):
+        judge(COUNTS, weights=[1.0, 0.5])
+
+
+# -- the bound ------------------------------------------------------------------------------------
+
+
+def test_the_bound_by_plain_loops():
+    judged = COUNTS.judge
+    new = 2.0 * DATA.labels
+    omega, omega0 = (exposure(s, W, DATA.offsets) for s in (new, OLD))
+    guess = np.clip(0.2 + 0.5 * TRUE, 0, 1)
+    known = Evidence(judged, USERS, exact(OLD, DATA.offsets, USERS, W), guess)
+    found = lower_bound(omega, omega0, known, clip=3.0)
+    rho, total, centres = known.propensities.rho, 0.0, []
+    for q in range(DATA.queries):
+        value = 0.0
+        for d in range(DATA.offsets[q], DATA.offsets[q + 1]):
+            loss = omega0[d] - omega[d]
+            v = min(3.0, max(-3.0, loss / rho[d]))
+            value -= max(0.0, loss - rho[d] * v) + rho[d] * v * guess[d]
+            for k in range(5):
+                n, c = judged.impressions[d, k], judged.clicks[d, k]
+                expected = USERS.alpha[k] * guess[d] + USERS.beta[k]
+                if judged.sessions[q]:
+                    value -= v * (c - n * expected) / judged.sessions[q]
+        centres.append(value)
+        total += judged.sessions[q] / judged.total * value
+    assert found.lower + found.sampling == pytest.approx(total)
+    moved = judged.sessions * (np.array(centres) - total) / judged.total
+    seen = np.count_nonzero(judged.sessions)
+    error = np.sqrt(seen / (seen - 1) * moved @ moved)
+    assert found.sampling == pytest.approx(1.6448536 * error, rel=1e-6)
+
+
+@pytest.mark.parametrize("guess", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("clip", [1.5, 10.0, None])
+def test_the_bound_holds_whatever_is_predicted_and_clipped(guess, clip):
+    """Also for documents that production hardly ever shows."""
+    peaked = 4.0 * OLD
+    new = -peaked
+    omega, omega0 = (exposure(s, W, DATA.offsets) for s in (new, peaked))
+    truth = query_sums((omega - omega0) * TRUE, DATA.offsets)
+    broken = 0
+    for seed in range(60):
+        judged = simulate(DATA, peaked, USERS, sessions=600, seed=seed).part("all")
+        known = Evidence(
+            judged, USERS, exact(peaked, DATA.offsets, USERS, W), np.full(DATA.documents, guess)
+        )
+        found = lower_bound(omega, omega0, known, clip=clip)
+        broken += found.lower > truth.mean()
+    assert broken <= 9  # 5 % of 60 is 3; nine or more have probability 0.4 %
+
+
+# -- several at once ------------------------------------------------------------------------------
+
+
+def test_intervals_of_several_hold_for_all_at_once():
+    rng = np.random.default_rng(0)
+    news = {f"r{i}": OLD + rng.normal(size=DATA.documents) for i in range(8)}
+    truth = {
+        name: (exposure(s, W, DATA.offsets) - exposure(OLD, W, DATA.offsets)) @ TRUE / DATA.queries
+        for name, s in news.items()
+    }
+    misses, lucky = 0, 0
+    for seed in range(60):
+        judged = simulate(DATA, OLD, USERS, sessions=2000, seed=seed).part("all")
+        found = compare(
+            news, DATA, judged, users=USERS, production=OLD, production_kind="sampled", seed=seed
+        )
+        misses += any(not c.lower <= truth[c.name] <= c.upper for c in found.candidates)
+        lucky += found.candidates[0].at_least > truth[found.candidates[0].name]
+    assert misses <= 9
+    assert lucky <= 9
+
+
+def test_a_comparison_wants_one_click_model_and_honest_sessions():
+    other = learn(
+        DATA, COUNTS, trust_bias().at(5).__class__(USERS.alpha * 0.9, USERS.beta), method="ips",
+        production=OLD, settings=Settings(steps=20), scorer="linear",
+    )  # fmt: skip
+    with pytest.raises(InputError, match="different click models"):
+        compare({"a": RANKER, "b": other}, DATA, COUNTS, production=OLD)
+    with pytest.raises(InputError, match="--same-sessions"):
+        compare({"a": RANKER}, DATA, COUNTS.part("learn"), production=OLD)
+    found = compare({"a": RANKER}, DATA, COUNTS, production=OLD)
+    assert found.candidates[0].name == "a"
+    assert found.sessions == 2000
