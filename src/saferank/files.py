@@ -48,7 +48,8 @@ def whole_folder(path: Path, *, holds: Sequence[str], marked: bool = True) -> It
     """A temporary folder beside `path` that takes its place if the block ends well.
 
     `holds` are the names (with wildcards) of all that saferank may have put there, the first of
-    them a file that is always there; one that ends with "/" is a folder of such files. A folder that lacks it, or holds anything else, is refused.
+    them a file that is always there; one that ends with "/" is a folder of such files. A folder
+    that lacks it, or holds anything else, is refused.
     With `marked=False` names are enough: for folders that users do not name, where a damaged file
     must not stand in the way.
     """
