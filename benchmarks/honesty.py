@@ -1,0 +1,177 @@
+"""Do the numbers on the screen hold? Rankers learned and judged as the command line does it.
+
+`python -m benchmarks.honesty RESULTS.jsonl [--worlds 200]` learns rankers in worlds whose truth is
+known, judges each by sessions that taught it nothing and, to show what that buys, another one by
+the sessions it was learned from, and prints how often intervals and bounds hold (the table of
+docs/safety.md). A run that was killed goes on where it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from saferank.clicks import relevance, simulate, stand_in_production, trust_bias
+from saferank.data import Collection, synthetic
+from saferank.flat import Floats
+from saferank.logs import Counts
+from saferank.plackett_luce import exposure
+from saferank.rankers import Ranker, Settings, fit_relevance, learn
+from saferank.safety import Assessment, assess
+
+USERS = trust_bias()
+SESSIONS = (300, 3000, 30_000)
+METHODS: dict[str, dict[str, object]] = {
+    "dr": {"method": "dr"},
+    "safe-dr": {"method": "safe-dr"},
+    "prpo": {"method": "prpo"},
+    "keep 0.9": {"keep": 0.9},
+}
+QUERIES = 100
+SETTINGS = Settings(steps=300, patience=4)
+SCORER = "linear"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One ranker: what was said of it, and the truth on the queries of its log."""
+
+    world: int
+    sessions: int
+    method: str
+    split: bool
+    estimate: float | None
+    lower: float | None
+    upper: float | None
+    at_least: float | None
+    truth: float
+    production: float
+    """Production's true utility."""
+    ship: bool
+
+
+def outcomes(world: int, sessions: int) -> list[Outcome]:
+    """Every method in one world, with sessions to judge by and without."""
+    collection = synthetic("small", queries=QUERIES, seed=world)
+    shown = stand_in_production(collection.train, world)
+    counts = simulate(collection.train, shown, USERS, sessions, world)
+    found = []
+    for split in (True, False):
+        log = counts if split else counts.part("all")
+        rankers = _rankers(collection, shown, log, world)
+        for name, ranker in rankers.items():
+            found.append(_judge(world, name, ranker, collection, shown, log, split=split))
+    return found
+
+
+def _rankers(collection: Collection, shown: Floats, log: Counts, seed: int) -> dict[str, Ranker]:
+    common = {"production": shown, "seed": seed, "settings": SETTINGS, "scorer": SCORER}
+    behind = fit_relevance(collection.train, log, USERS, **common)
+    return {
+        name: learn(collection.train, log, USERS, predictor=behind, **common, **options)
+        for name, options in METHODS.items()
+    }
+
+
+def _judge(
+    world: int, name: str, ranker: Ranker, collection: Collection, shown: Floats, log: Counts,
+    *, split: bool,
+) -> Outcome:  # fmt: skip
+    data, weights = collection.train, USERS.exposure_weights
+    items = data if not ranker.adds_production else _with_scores(data, shown)
+    found: Assessment = assess(
+        ranker, items, production=shown, counts=log, users=USERS, same_sessions=not split
+    )
+    relevant = relevance(data.known_labels, collection.highest_grade)
+    after, before = (
+        float(exposure(scores, weights, data.offsets) @ relevant) / data.queries
+        for scores in (ranker.scores(items), shown)
+    )
+    gap, bound = found.difference, found.bound
+    return Outcome(
+        world, log.total, name, split,
+        None if gap is None else gap.estimate,
+        None if gap is None else gap.lower,
+        None if gap is None else gap.upper,
+        None if bound is None else bound.lower,
+        after - before, before, found.decision.ship,
+    )  # fmt: skip
+
+
+def _with_scores(data: object, shown: Floats) -> object:
+    from dataclasses import replace
+
+    return replace(data, production=shown)  # type: ignore[type-var]
+
+
+def table(results: Iterable[Outcome]) -> list[str]:
+    """How often intervals and bounds hold, by sessions, method and split."""
+    rows = [
+        "| sessions | method | judged by | told | interval holds | bound holds | mean estimate | "
+        "mean bound | mean truth | shipped | wrongly |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    everything = list(results)
+    keys = sorted({(one.sessions, not one.split, one.method) for one in everything})
+    for sessions, unsplit, method in keys:
+        group = [
+            one for one in everything
+            if (one.sessions, not one.split, one.method) == (sessions, unsplit, method)
+        ]  # fmt: skip
+        told = [one for one in group if one.estimate is not None]
+        if not told:
+            rows.append(f"| {sessions:,} | {method} | - | 0 of {len(group)} | | | | | | | |")
+            continue
+        inside = np.mean([one.lower <= one.truth <= one.upper for one in told])
+        below = np.mean([one.at_least <= one.truth for one in told])
+        shipped = np.mean([one.ship for one in group])
+        wrong = np.mean([one.ship and one.truth < -0.01 * one.production for one in group])
+        means = [
+            np.mean([getattr(one, n) for one in told]) for n in ("estimate", "at_least", "truth")
+        ]
+        judged = "the same sessions" if unsplit else "other sessions"
+        rows.append(
+            f"| {sessions:,} | {method} | {judged} | {len(told)} of {len(group)} | {inside:.1%} | "
+            f"{below:.1%} | {means[0]:+.3f} | {means[1]:+.3f} | {means[2]:+.3f} | {shipped:.0%} | "
+            f"{wrong:.1%} |"
+        )
+    return rows
+
+
+def read(path: Path) -> list[Outcome]:
+    """Results so far; a line that was cut off by a kill is left out."""
+    found = []
+    for line in path.read_text().splitlines() if path.is_file() else []:
+        try:
+            found.append(Outcome(**json.loads(line)))
+        except (json.JSONDecodeError, TypeError):
+            continue
+    return found
+
+
+def main() -> None:
+    """Run what is missing, then print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("results", type=Path)
+    parser.add_argument("--worlds", type=int, default=200)
+    parser.add_argument("--first", type=int, default=0)
+    given = parser.parse_args()
+    done = {(one.world, one.sessions) for one in read(given.results)}
+    with given.results.open("a") as out:
+        for world in range(given.first, given.first + given.worlds):
+            for sessions in SESSIONS:
+                if (world, sessions) in done:
+                    continue
+                for one in outcomes(world, sessions):
+                    out.write(json.dumps(asdict(one)) + "\n")
+                out.flush()
+    print("\n".join(table(read(given.results))))
+
+
+if __name__ == "__main__":
+    main()
