@@ -1,13 +1,27 @@
-"""Progress bars on long work: on standard error, and only where a person looks."""
+"""Progress on long work, on standard error: a bar where a person looks, else a line now and then.
+
+Lines are for the command line alone: the library is silent unless its caller watches a terminal.
+"""
 
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
 T = TypeVar("T")
+
+EVERY = 10.0
+"""Seconds between two lines where there is no terminal."""
+_lines = False
+
+
+def speak_in_lines() -> None:
+    """From now on, where standard error is no terminal, tell progress in lines."""
+    global _lines
+    _lines = True
 
 
 class Advance(Protocol):
@@ -21,11 +35,28 @@ def _nothing(steps: float = 1, *, note: str | None = None) -> None:
     del steps, note
 
 
+def _line_by_line(description: str, total: float | None) -> Advance:
+    done, last = 0.0, time.monotonic()
+
+    def advance(steps: float = 1, *, note: str | None = None) -> None:
+        nonlocal done, last
+        done += steps
+        if time.monotonic() - last < EVERY:
+            return
+        last = time.monotonic()
+        of = "" if total is None else f" of {total:,.0f}"
+        said = "" if note is None else f" · {note}"
+        sys.stderr.write(f"{description}: {done:,.0f}{of}{said}\n")
+        sys.stderr.flush()
+
+    return advance
+
+
 @contextmanager
 def bar(description: str, total: float | None, *, show: bool | None = None) -> Iterator[Advance]:
     """A bar of `total` steps; `show=None` shows it when standard error is a terminal."""
     if not (sys.stderr.isatty() if show is None else show):
-        yield _nothing
+        yield _line_by_line(description, total) if _lines and show is None else _nothing
         return
     from rich.console import Console
     from rich.progress import (

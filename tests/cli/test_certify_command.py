@@ -2,6 +2,7 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
@@ -26,6 +27,7 @@ def folder(tmp_path_factory):
     users = trust_bias()
     counts = simulate(items, items.production, users, sessions=5000, seed=0)
     save_counts(counts, items, place / "counts.parquet")
+    save_counts(counts.part("learn"), items, place / "learned.parquet")
     quick = Settings(steps=40, least=10)
     learn(items, counts, users, method="dr", scorer="linear", settings=quick).save(place / "dr")
     return place
@@ -54,9 +56,10 @@ def test_exit_codes_tell_whether_to_ship(folder):
 def test_counts_add_estimates_and_the_page_follows(folder):
     options = ("--items", folder / "items.parquet", "--counts", folder / "counts.parquet")
     result = call("certify", folder, *options, "--guard")
-    assert "estimated utility: difference" in result.stdout
+    assert "change of utility, with the guard" in result.stdout
     found = Assessment.load(folder / "dr")
     assert found.log.sessions == 5000
+    assert found.log.judged == simulate_judged(folder)
     assert found.certificate.traffic_known
     written = call("report", folder, "-o", folder / "page.html")
     assert written.exit_code == 0
@@ -64,21 +67,114 @@ def test_counts_add_estimates_and_the_page_follows(folder):
     assert "Change of utility" in (folder / "page.html").read_text(encoding="utf-8")
 
 
+def simulate_judged(folder):
+    parts = pq.read_table(folder / "counts.parquet").to_pylist()
+    by_query = {row["query_id"]: row["sessions"] for row in parts if row["part"] == "judge"}
+    return sum(by_query.values())
+
+
+def test_sessions_it_learned_from_are_refused_or_flatter_on_every_output(folder, tmp_path):
+    Ranker.load(folder / "dr").save(tmp_path / "dr")
+    options = ("--items", folder / "items.parquet", "--counts", folder / "learned.parquet")
+    with pytest.raises(InputError, match="--same-sessions"):
+        call("certify", tmp_path, *options)
+    printed = call("certify", tmp_path, *options, "--same-sessions")
+    assert "flatters" in printed.stdout
+    told = json.loads(call("certify", tmp_path, *options, "--same-sessions", "--json").stdout)
+    assert "flatters" in told["flatters"]
+    assert {"estimate", "lower", "upper"} <= told["difference"].keys()
+    call("report", tmp_path)
+    assert "flatters" in (tmp_path / "dr" / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_bare_lightgbm_file_is_certified_with_weights(folder, tmp_path):
+    import lightgbm
+
+    items = read_items(folder / "items.parquet")
+    data = lightgbm.Dataset(items.features, items.labels, group=items.sizes)
+    quiet = {"objective": "lambdarank", "verbosity": -1, "num_threads": 1}
+    model = lightgbm.train(quiet, data, num_boost_round=3)
+    model.save_model(tmp_path / "model.txt")
+    arguments = ["certify", str(tmp_path / "model.txt"), "--items", str(folder / "items.parquet")]
+    runner = CliRunner()
+    with pytest.raises(InputError, match="--weights dcg:5"):
+        runner.invoke(app, arguments, catch_exceptions=False)
+    found = runner.invoke(app, [*arguments, "--weights", "dcg:3"], catch_exceptions=False)
+    assert found.exit_code in (0, 3)
+    assert "1 0.631 0.5 (as given)" in found.stdout
+
+
+def test_candidates_are_compared_with_a_chart(folder, tmp_path):
+    items, counts = folder / "items.parquet", folder / "counts.parquet"
+    Ranker.load(folder / "dr").save(tmp_path / "twin")
+    arguments = [
+        "compare", folder / "dr", tmp_path / "twin", "--items", items, "--counts", counts,
+        "--chart", tmp_path / "chart.png",
+    ]  # fmt: skip
+    shown = CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
+    assert shown.exit_code == 0
+    assert "hold for all at once" in shown.stdout
+    assert (tmp_path / "chart.png").stat().st_size > 1000
+    told = CliRunner().invoke(
+        app, [*(str(a) for a in arguments[:-2]), "--json"], catch_exceptions=False
+    )
+    one, two = json.loads(told.stdout)["candidates"]
+    assert one["estimate"] == two["estimate"]
+    assert one["lower"] < one["at_least"] < one["estimate"] < one["upper"]
+
+
 def test_rankings_with_and_without_the_guard(folder):
     items = read_items(folder / "items.parquet")
     ranker = Ranker.load(folder / "dr")
     options = ("--items", folder / "items.parquet", "-k", 3)
-    plain = json.loads(call("rank", folder, *options, "--sorted").stdout)
+    call("certify", folder, *options[:2], "--sorted")
+    plain = json.loads(call("rank", folder, *options).stdout)
     first = [row["doc_id"] for row in plain if row["rank"] == 1]
     best = ranker.rank(items, 1)[:, 0]
     assert first == items.ids()[1][best].tolist()
-    done = call(
-        "rank", folder, *options, "--guard", 0.9, "--session", "u7", "-o", folder / "r.parquet"
-    )
+    call("certify", folder, *options[:2], "--guard", "--keep", 0.8, "--slack", 0.002)
+    guarded = (*options, "--guard", "--session", "u7")
+    for wrong in (("--keep", 0.9), ("--slack", 0.01), ("--sorted",)):
+        with pytest.raises(InputError, match="differs from what was certified"):
+            call("rank", folder, *guarded, *wrong)
+    done = call("rank", folder, *guarded, "--keep", 0.8, "-o", folder / "r.parquet")
     assert done.exit_code == 0
     table = pq.read_table(folder / "r.parquet").to_pydict()
-    wanted = Guard(ranker, items.production).rank(items, 3, "u7")
+    weights = ranker.card.weights
+    kept = Guard(ranker, items.production, keep=0.8, slack=0.002, weights=weights)
+    wanted = kept.rank(items, 3, "u7")
     assert table["doc_id"] == items.ids()[1][wanted[wanted >= 0]].tolist()
+
+
+def test_rankings_for_many_sessions_have_the_certified_exposures(folder, tmp_path):
+    items, ranker = read_items(folder / "items.parquet"), Ranker.load(folder / "dr")
+    call("certify", folder, "--items", folder / "items.parquet", "--guard")
+    query = items.ids()[0][3]
+    people = [f"u{i}" for i in range(4000)]
+    wanted = pa.table({"query_id": pa.array([str(query)] * 4000), "session_id": people})
+    pq.write_table(wanted, tmp_path / "people.parquet")
+    done = call(
+        "rank", folder, "--items", folder / "items.parquet", "--guard", "--sessions",
+        tmp_path / "people.parquet", "-o", tmp_path / "many.parquet",
+    )  # fmt: skip
+    assert done.exit_code == 0
+    table = pq.read_table(tmp_path / "many.parquet").to_pydict()
+    weights = np.asarray(ranker.card.weights)
+    shown = dict.fromkeys(items.ids()[1][items.offsets[3] : items.offsets[4]].tolist(), 0.0)
+    for document, rank in zip(table["doc_id"], table["rank"], strict=True):
+        shown[document] += weights[rank - 1] / 4000
+    exposure = Guard(ranker, items.production, weights=weights).exposure(items)
+    np.testing.assert_allclose(
+        list(shown.values()), exposure[items.offsets[3] : items.offsets[4]], atol=0.05
+    )
+
+
+def test_a_single_draw_is_said_to_be_one(folder, tmp_path):
+    Ranker.load(folder / "dr").save(tmp_path / "dr")
+    result = call("rank", tmp_path, "--items", folder / "items.parquet", "-k", 1)
+    assert "a single draw" in result.stderr
+    with pytest.raises(InputError, match="saferank certify"):
+        call("rank", tmp_path, "--items", folder / "items.parquet", "--guard")
 
 
 def test_rankings_have_scores_the_rankers_k_and_the_files_format(folder, tmp_path):
@@ -93,6 +189,7 @@ def test_rankings_have_scores_the_rankers_k_and_the_files_format(folder, tmp_pat
             {"query_id": name, "doc_id": doc_ids[d], "rank": place, "score": scores[d]}
             for place, d in enumerate(best.tolist(), start=1)
         ]
+    call("certify", folder, "--items", folder / "items.parquet", "--sorted")
     options = ("--items", folder / "items.parquet", "--sorted", "-o")
     for end, read in READERS.items():
         done = call("rank", folder, *options, tmp_path / f"ranked{end}")
@@ -119,7 +216,8 @@ def test_rankings_are_made_as_they_were_certified(folder, tmp_path):
     assert call("rank", tmp_path, *options).stdout == ranked["sampled"].stdout
     call("certify", tmp_path, *options, "--sorted")
     assert call("rank", tmp_path, *options).stdout == ranked["sorted"].stdout
-    assert call("rank", tmp_path, *options, "--sampled").stdout == ranked["sampled"].stdout
+    with pytest.raises(InputError, match="differs from what was certified"):
+        call("rank", tmp_path, *options, "--sampled")
 
 
 def test_a_run_that_was_not_certified_has_no_page(folder, tmp_path):

@@ -36,7 +36,7 @@ def test_learn_writes_a_ranker_with_its_promise(folder, tmp_path):
     told = json.loads(result.stdout)
     assert result.exit_code == 0
     assert told["promise"] == "keep 0.9, slack 0.01"
-    assert told["sessions"] == 2000
+    assert told["sessions learned from"] == 2000
     assert told["method"] == "prpo-floor"
     assert "items need that score wherever it is served or certified" in told["notes"][-1]
     ranker = Ranker.load(tmp_path / "run")

@@ -73,7 +73,7 @@ def test_a_log_that_was_split_in_another_way_is_refused():
     log = parts(10_000, 5).part("all")
     clicks = log.clicks // 3
     shown = clicks + (log.impressions - log.clicks) // 3
-    third = Counts(log.offsets, shown, clicks, log.sessions // 2)
+    third = Counts(log.offsets, shown, clicks, log.sessions)
     split = Counts(log.offsets, log.impressions, log.clicks, log.sessions, third)
     with pytest.raises(InputError, match="split in another way"):
         judge(split)

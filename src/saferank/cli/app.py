@@ -23,6 +23,7 @@ from saferank.cli import (
     reproduce,
     simulate,
 )
+from saferank.progress import speak_in_lines
 
 app = typer.Typer(
     help="Learn a ranker from a click log, and tell whether it is safe to ship.",
@@ -57,6 +58,8 @@ def _root(
     ] = False,
 ) -> None:
     """Learn a ranker from a click log, and tell whether it is safe to ship."""
+    del version
+    speak_in_lines()
 
 
 def main() -> None:

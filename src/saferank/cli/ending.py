@@ -36,7 +36,7 @@ def run(command: Command) -> int:
         code = _guarded(lambda: command(standalone_mode=False))
         flushed = _guarded(_flush)
     if received:
-        sys.stderr.write("saferank: stopped.\n")
+        sys.stderr.write("saferank: stopped; the same command goes on, or starts again.\n")
         return 128 + received[0]
     return code or flushed
 

@@ -15,6 +15,11 @@ ADDS = (
     "served or certified."
 )
 
+STILL_BETTER = (
+    "The last step was the best: it was still improving, and more of them (--steps, or for trees "
+    "--rounds) may help."
+)
+
 
 def learn(
     items: Annotated[Path, typer.Option(help="Items: Parquet, CSV or LETOR text.")],
@@ -149,6 +154,9 @@ def _tell(card: Any, output: Path, told: list[str], json: bool) -> None:
         "validation value at its best": history["values"][best],
         "promise": "none" if card.keep is None else f"keep {card.keep:g}, slack {card.slack:g}",
     }
+    limit = card.recipe["settings"]["rounds" if card.recipe["scorer"] == "trees" else "steps"]
+    if history["steps"][best] == history["steps"][-1] >= limit:
+        told = [*told, STILL_BETTER]
     if json:
         print_json({"output": str(output), "notes": told, **facts})
         return

@@ -207,7 +207,7 @@ CLAIMS: tuple[Claim, ...] = (
     ),
     Claim(
         6,
-        "No ranker loses more utility than its certificate says, whoever the users are.",
+        "No ranker loses more utility than its certificate says, for any relevance.",
         "utility lost is at most the bound, for every job",
         tests.bound_holds,
         ours=True,

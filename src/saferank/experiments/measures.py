@@ -20,7 +20,7 @@ def measure(
 
     `expected`: mean expected NDCG@K of its Plackett-Luce policy; `sorted`: NDCG@K of its scores
     sorted; `utility`, `production_utility`: :math:`\sum_d \omega(d) P(R|d)`, mean over queries;
-    `bound`: the certificate's largest loss of utility, whoever the users are;
+    `bound`: the certificate's largest loss of utility, for any relevance of the documents;
     `distance`: :math:`\sum_d |\omega - \omega_0| / 2 Z`, the share of exposure that moved.
     """
     test = collection.test
