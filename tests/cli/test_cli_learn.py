@@ -20,7 +20,7 @@ def folder(tmp_path_factory):
     shown = np.random.default_rng(0).normal(size=train.documents)
     write_items(replace(train, production=shown), place / "items.parquet")
     items = read_items(place / "items.parquet")
-    counts = simulate(items, items.production, trust_bias(), sessions=2000, seed=0)
+    counts = simulate(items, items.production, trust_bias(), sessions=2000, seed=0, judge=0)
     save_counts(counts, items, place / "counts.parquet")
     return place
 
@@ -38,7 +38,7 @@ def test_learn_writes_a_ranker_with_its_promise(folder, tmp_path):
     assert told["promise"] == "keep 0.9, slack 0.01"
     assert told["sessions learned from"] == 2000
     assert told["method"] == "prpo-floor"
-    assert "items need that score wherever it is served or certified" in told["notes"][-1]
+    assert any("items need that score wherever it is served" in note for note in told["notes"])
     ranker = Ranker.load(tmp_path / "run")
     items = read_items(folder / "items.parquet")
     with pytest.raises(InputError, match="this ranker adds to them"):

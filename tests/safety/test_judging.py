@@ -70,11 +70,13 @@ def test_sessions_that_taught_the_ranker_are_refused_or_said_to_flatter(counts, 
 
 
 def test_a_log_that_was_split_in_another_way_is_refused():
-    log = parts(10_000, 5).part("all")
-    clicks = log.clicks // 3
-    shown = clicks + (log.impressions - log.clicks) // 3
-    third = Counts(log.offsets, shown, clicks, log.sessions)
-    split = Counts(log.offsets, log.impressions, log.clicks, log.sessions, third)
+    log, half = COUNTS.part("all"), np.arange(DATA.documents) < DATA.offsets[30]
+    few = COUNTS.judge
+    fewer = Counts(
+        log.offsets, few.impressions * half[:, None], few.clicks * half[:, None],
+        few.sessions * (np.arange(DATA.queries) < 30),
+    )  # fmt: skip
+    split = Counts(log.offsets, log.impressions, log.clicks, log.sessions, fewer)
     with pytest.raises(InputError, match="split in another way"):
         judge(split)
 

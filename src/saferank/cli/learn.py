@@ -133,10 +133,10 @@ def learn(
         **{name: value for name, value in changes.items() if value is not None},
     )
     ranker.save(output)
-    if ranker.adds_production:
-        told = [*told, ADDS]
     if ranker.card.production is not None:
         told = [*told, str(ranker.card.production["sentence"])]
+    if ranker.adds_production:
+        told = [*told, ADDS]
     _tell(ranker.card, output, told, json)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +97,10 @@ def rankings(
     """
     length = serving.ranker.k if k is None else k
     told = []
+    if production is not None and not isinstance(production, Ranker) and not callable(production):
+        # scores travel with the items, so that some queries of them take theirs along
+        data = replace(data, production=np.asarray(production, dtype=np.float64))
+        production = None
     guard = serving.guarded(production) if serving.guard else None
     if guard is not None:
         told.append(guard.report(data).sentence())
