@@ -84,7 +84,7 @@ def test_delta_one_on_top_of_production_scores_adds_nothing(counts):
     shown = np.random.default_rng(0).normal(size=WORLD.train.documents)
     ranker = learn(
         WORLD.train, counts, USERS, production=shown, start="add", delta=1.0, settings=QUICK,
-        scorer="trees",
+        scorer="trees", production_kind="sampled",
     )  # fmt: skip
     assert ranker.scorer.trees == 0
     assert not ranker.scorer.scores(WORLD.test.features).any()

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import t as student
 
 from saferank.clicks import relevance, simulate, trust_bias
 from saferank.data import synthetic
@@ -127,8 +128,23 @@ def test_the_bound_by_plain_loops():
     assert found.lower + found.sampling == pytest.approx(total)
     moved = judged.sessions * (np.array(centres) - total) / judged.total
     seen = np.count_nonzero(judged.sessions)
-    error = np.sqrt(seen / (seen - 1) * moved @ moved)
-    assert found.sampling == pytest.approx(1.6448536 * error, rel=1e-6)
+    # at least the variance that the click model expects of the worst relevance of each document
+    least = 0.0
+    for d in range(DATA.documents):
+        v = min(3.0, max(-3.0, (omega0[d] - omega[d]) / rho[d]))
+        q = int(np.searchsorted(DATA.offsets, d, side="right")) - 1
+        worst = 0.0
+        for relevant in (0.0, 1.0):
+            square = 0.0
+            for k in range(5):
+                p = USERS.alpha[k] * relevant + USERS.beta[k]
+                m = USERS.alpha[k] * guess[d] + USERS.beta[k]
+                share = judged.impressions[d, k] / max(judged.sessions[q], 1)
+                square += share * (p * (1 - m) ** 2 + (1 - p) * m**2)
+            worst = max(worst, square)
+        least += judged.sessions[q] / judged.total * v**2 * worst
+    error = np.sqrt(max(seen / (seen - 1) * moved @ moved, least / judged.total))
+    assert found.sampling == pytest.approx(student.isf(0.05, seen - 1) * error, rel=1e-6)
 
 
 @pytest.mark.parametrize("guess", [0.0, 0.5, 1.0])

@@ -134,7 +134,7 @@ def learn(
     )
     ranker.save(output)
     if ranker.card.production is not None:
-        told = [*told, str(ranker.card.production["sentence"])]
+        told = [*told, ranker.card.production.sentence]
     if ranker.adds_production:
         told = [*told, ADDS]
     _tell(ranker.card, output, told, json)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from scipy.stats import norm
+from scipy.stats import t as student
 
 from saferank.errors import require
 from saferank.flat import Floats, Ints
@@ -37,6 +38,9 @@ class QueryScores:
     """The paper's upper bound of the variance of one session."""
     variance_from: str
     """Where the variance comes from: `sessions` (exact), `ranks` or `bound` (from counts)."""
+    least_variance: float = 0.0
+    """Of one session's score: what the click model expects at least. Few sessions hardly ever show
+    the rare ones with large weights, and their own variance is then too small."""
 
     @property
     def total(self) -> int:
@@ -93,20 +97,25 @@ def _around(estimate: float, width: float) -> Bounds:
 def normal(scores: QueryScores, tail: float, seed: int) -> Bounds:
     """Normal theory for the log's queries: :math:`\\sum_q (N_q/N)^2 \\sigma_q^2 / N_q`."""
     del seed
-    error = np.sqrt(scores.sessions @ scores.variance) / scores.total
+    error = np.sqrt(max(float(scores.sessions @ scores.variance), _least(scores))) / scores.total
     return _around(scores.estimate, float(norm.isf(tail) * error))
 
 
 def clustered(scores: QueryScores, tail: float, seed: int) -> Bounds:
-    """Normal theory for a population of queries, whose sessions may depend on each other."""
+    """Student's t for a population of queries, whose sessions may depend on each other."""
     del seed
     seen = scores.sessions > 0
     count = int(seen.sum())
     if count < 2:
         return -np.inf, np.inf
     off = scores.sessions[seen] * (scores.mean[seen] - scores.estimate)
-    error = np.sqrt(count / (count - 1) * float(off @ off)) / scores.total
-    return _around(scores.estimate, float(norm.isf(tail) * error))
+    error = np.sqrt(max(count / (count - 1) * float(off @ off), _least(scores))) / scores.total
+    return _around(scores.estimate, float(student.isf(tail, count - 1) * error))
+
+
+def _least(scores: QueryScores) -> float:
+    """The least variance of the sum over all sessions."""
+    return scores.total * scores.least_variance
 
 
 def bootstrap(scores: QueryScores, tail: float, seed: int) -> Bounds:

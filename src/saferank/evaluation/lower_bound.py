@@ -1,19 +1,21 @@
-r"""The bound that decides: a lower bound of the difference that hides nothing it was not shown.
+r"""Bounds of the difference that hide nothing they were not shown.
 
 With :math:`A = \omega_0 - \omega`, for **any** weights v chosen before the clicks are seen,
 
-.. math:: U(\pi_0) - U(\pi) = \sum_d A R \le
+.. math:: U(\pi_0) - U(\pi) = \sum_d A R =
           \mathbb{E}\Big[\sum_k v_d (c_k - \alpha_k\hat R - \beta_k)\Big]
-          + \sum_d \rho_0 v \hat R + \sum_d \max(0, A - \rho_0 v)
+          + \sum_d \rho_0 v \hat R + \sum_d (A - \rho_0 v) R
 
-as relevance lies in [0, 1]. With :math:`v = A/\rho_0` this is doubly robust; clipped at M, what the
-log hardly shows is charged at its worst (R = 1) where it loses exposure and gets no credit (R = 0)
-where it gains, instead of a huge weight. One mean of independent sessions is bounded.
+With :math:`v = A/\rho_0` nothing is left over and this is doubly robust; clipped at M, the log says
+too little of what is left, and relevance in [0, 1] bounds it: charged at its worst (R = 1) where it
+loses exposure, without credit (R = 0) where it gains, for a lower bound; the other way round for an
+upper one; with :math:`\hat R` in between for the estimate. One mean of independent sessions is
+bounded, with a variance of at least what the click model expects for any relevance.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ from scipy.stats import norm
 
 from saferank import flat
 from saferank.errors import require
-from saferank.evaluation.intervals import QueryScores, interval
+from saferank.evaluation.intervals import Interval, QueryScores, interval
 from saferank.evaluation.measuring import measured_scores
 from saferank.evaluation.session_scores import SessionScore
 from saferank.flat import Floats
@@ -78,8 +80,7 @@ def lower_bound(
     tail = 1 - confidence
     most = choose_clip(omega0 - omega, known, tail) if clip is None else float(clip)
     terms = _Clipped(omega0 - omega, known, most)
-    scores = measured_scores(terms.score(), omega - omega0, known, "ranks")
-    found = interval(scores, method, 1 - 2 * tail, seed=seed)
+    found = interval(terms.scores("low"), method, 1 - 2 * tail, seed=seed)
     return LowerBound(
         lower=found.lower,
         confidence=confidence,
@@ -90,11 +91,33 @@ def lower_bound(
     )
 
 
+def clipped_interval(
+    omega: Floats,
+    omega0: Floats,
+    known: Evidence,
+    *,
+    clip: float,
+    confidence: float = 0.95,
+    method: str = "clustered",
+    seed: int = 0,
+) -> Interval:
+    """Estimate and interval of the difference with clipped weights.
+
+    The estimate believes the predictions for what clipping leaves over; the interval does not, and
+    reaches from the lower bound of what that may be to the upper one.
+    """
+    terms = _Clipped(omega0 - omega, known, clip)
+    low, middle, high = (
+        interval(terms.scores(rest), method, confidence, seed=seed)
+        for rest in ("low", "middle", "high")
+    )
+    return replace(middle, lower=low.lower, upper=high.upper)
+
+
 def bound_scores(omega: Floats, omega0: Floats, known: Evidence, *, tail: float) -> QueryScores:
     """The scores whose mean is the bound's centre, for bounds of several candidates at once."""
     clip = choose_clip(omega0 - omega, known, tail)
-    score = _Clipped(omega0 - omega, known, clip).score()
-    return measured_scores(score, omega - omega0, known, "ranks")
+    return _Clipped(omega0 - omega, known, clip).scores("low")
 
 
 class _Clipped:
@@ -107,36 +130,52 @@ class _Clipped:
         self.v = np.clip(ratio, -clip, clip)
         self.covered = rho * self.v
         self.predicted = np.zeros_like(loss) if known.predictions is None else known.predictions
-        self.charged = np.maximum(0.0, loss - self.covered)
+        left = loss - self.covered
+        self.rest = {
+            "low": np.maximum(0.0, left),
+            "middle": left * self.predicted,
+            "high": np.minimum(0.0, left),
+        }
 
     def _traffic(self, values: Floats) -> float:
         counts = self.known.counts
         share = counts.sessions / max(counts.total, 1)
         return float(share @ flat.query_sums(values, counts.offsets))
 
-    def score(self) -> SessionScore:
-        """The bound as a mean of what sessions say, for the difference (not the loss)."""
+    def scores(self, rest: str) -> QueryScores:
+        """The difference (not the loss) as a mean of what sessions say, per query."""
         users, counts = self.known.users, self.known.counts
         expected = users.alpha * self.predicted[:, None] + users.beta
         v = self.v[:, None]
-        base = -flat.query_sums(self.charged + self.covered * self.predicted, counts.offsets)
-        return SessionScore(base, v * expected, -v * (1 - expected))
+        base = -flat.query_sums(self.rest[rest] + self.covered * self.predicted, counts.offsets)
+        score = SessionScore(base, v * expected, -v * (1 - expected))
+        measured = measured_scores(score, -self.loss, self.known, "ranks")
+        return replace(measured, least_variance=self.variance())
 
     def centre(self) -> float:
-        """The mean of the score if the predictions are right."""
-        return -self._traffic(self.charged + self.covered * self.predicted)
+        """The mean of the lower bound's score if the predictions are right."""
+        return -self._traffic(self.rest["low"] + self.covered * self.predicted)
 
     def withheld(self) -> float:
         """What the bound gives away beside sampling error, by the predictions."""
-        left = self.loss - self.covered
-        return self._traffic(np.maximum(left, 0) - left * self.predicted)
+        return self._traffic(self.rest["low"] - self.rest["middle"])
 
     def variance(self) -> float:
-        """Variance of one session's score if the predictions are right, between ranks none."""
+        r"""Variance of one session's score, for the worse of R = 0 and R = 1 of each document.
+
+        :math:`\sum_k P_0(d, k)\,\mathbb{E}(c_k - m_k)^2` with :math:`m = \alpha\hat R + \beta`;
+        the square is linear in the click probability, so that one of the two is the largest.
+        """
         users, counts = self.known.users, self.known.counts
-        expected = users.alpha * self.predicted[:, None] + users.beta
-        noise = (counts.impressions * expected * (1 - expected)).sum(axis=1)
-        return float((self.v**2 * noise).sum() / max(counts.total, 1))
+        sessions = flat.spread(counts.sessions, counts.offsets)[:, None]
+        shown = self.known.shown
+        if shown is None:
+            shown = counts.impressions / np.maximum(sessions, 1)
+        m = users.alpha * self.predicted[:, None] + users.beta
+        worst = np.zeros(counts.documents)
+        for p in (users.beta, users.alpha + users.beta):
+            worst = np.maximum(worst, (shown * (p * (1 - 2 * m) + m**2)).sum(axis=1))
+        return self._traffic(self.v**2 * worst)
 
 
 def choose_clip(loss: Floats, known: Evidence, tail: float) -> float:

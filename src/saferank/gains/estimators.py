@@ -28,6 +28,8 @@ class Evidence:
     propensities: Propensities
     predictions: Floats | None = None
     r""":math:`\hat R`, from the regression behind DM and DR."""
+    shown: Floats | None = None
+    """P(document at rank) under production, documents x ranks, where it is needed."""
 
     def __post_init__(self) -> None:
         ranks = self.counts.ranks

@@ -97,7 +97,7 @@ def learn(
     card = replace(
         run.card(method, data, counts, histories),
         click_model_from=click_model_from,
-        production=None if shown.fit is None else shown.fit.record(),
+        production=shown.fit,
     )
     scaling = run.scaling_of(data)
     regression = predictor

@@ -18,6 +18,7 @@ from saferank.errors import InputError, require
 from saferank.files import read_json, whole_folder, write_json
 from saferank.flat import Floats, Ints, top
 from saferank.plackett_luce import sample
+from saferank.policies import ProductionFit
 from saferank.rankers.networks import ModuleFactory
 from saferank.rankers.scorers import SCORERS, Networks, Scorer
 from saferank.rankers.tree_scorer import TreeScorer
@@ -51,8 +52,8 @@ class Card:
     """Fingerprint of all sessions of that log, those to judge by included."""
     click_model_from: str | None = None
     """Where the click model comes from, in words; None: it was given."""
-    production: dict[str, Any] | None = None
-    """What production's policy was taken for, and why."""
+    production: ProductionFit | None = None
+    """What production was taken for, and why."""
     keep: float | None = None
     slack: float | None = None
     history: dict[str, list[float]] = field(default_factory=dict)

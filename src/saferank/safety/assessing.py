@@ -14,6 +14,7 @@ from saferank.data import RankingData
 from saferank.errors import InputError, require
 from saferank.evaluation import Deployed, Evaluation, Interval, LowerBound, Policy, interval
 from saferank.evaluation import lower_bound as bound_below
+from saferank.evaluation.lower_bound import clipped_interval
 from saferank.evaluation.off_policy import evaluate_exposures
 from saferank.flat import Floats
 from saferank.gains import GAINS, Evidence, from_log
@@ -144,7 +145,7 @@ def assess(
     return Assessment(
         verdict(certificate, test, guard=guard, by=by, tolerance=tolerance, method=method),
         certificate,
-        new=interval(evaluation.new, method, confidence) if told else None,
+        new=_shifted(test.difference, test.production) if told else None,
         production=interval(evaluation.production, method, confidence) if told else None,
         difference=test.difference if told else None,
         bound=found.bound if told else None,
@@ -155,6 +156,11 @@ def assess(
         guarded=guard,
         log=_log_facts(fit, counts, judged, users),
     )
+
+
+def _shifted(gap: Interval, by: float) -> Interval:
+    """The new ranker's utility: production's estimate and the difference to it, which add up."""
+    return replace(gap, estimate=gap.estimate + by, lower=gap.lower + by, upper=gap.upper + by)
 
 
 def _first(*values: float | None) -> float:
@@ -188,16 +194,13 @@ class _Found:
     estimator: str
     largest: float
     """Most utility per session that there can be."""
-    never_shown: tuple[float, float]
-    """How much lower and higher the difference may be for documents that the log never shows."""
+    difference: Interval
+    """Estimate and interval with clipped weights."""
 
     def test(
         self, fit: ProductionFit, certificate: Certificate, rule: Rule, flatters: bool
     ) -> ClickTest:
-        seen = interval(self.evaluation.difference, rule.method, rule.confidence)
-        difference = replace(
-            seen, lower=seen.lower - self.never_shown[0], upper=seen.upper + self.never_shown[1]
-        )
+        difference = self.difference
         production = interval(self.evaluation.production, rule.method, rule.confidence)
         problems = self._problems(fit, difference, production)
         assumes = (
@@ -251,14 +254,10 @@ def _estimate(
         judged.sessions @ flat.query_sums(omega0, judged.offsets) / max(judged.total, 1)
     )
     how = f"{name}, additive control variate" if control == "additive" else name
-    unseen = known.propensities.rho <= 0
-    guessed = np.zeros_like(omega) if known.predictions is None else known.predictions
-    shares = flat.spread(judged.sessions / max(judged.total, 1), judged.offsets) * omega
-    never_shown = (
-        float((shares * guessed)[unseen].sum()),
-        float((shares * (1 - guessed))[unseen].sum()),
+    gap = clipped_interval(
+        omega, omega0, known, clip=bound.clip, confidence=rule.confidence, method=rule.method
     )
-    return _Found(evaluation, bound, how, largest, never_shown)
+    return _Found(evaluation, bound, how, largest, gap)
 
 
 def _log_facts(fit: ProductionFit, counts: Counts, judged: Counts, users: ClickModel) -> LogFacts:

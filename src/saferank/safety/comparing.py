@@ -183,8 +183,10 @@ def _widths(scores: list[QueryScores], tail: float, seed: int, *, two_sided: boo
     """How far each estimate may be off, so that all hold at once: quantile of max-t x its error."""
     shifts = np.stack([_influence(one) for one in scores], axis=1)
     count = max(2, int(np.count_nonzero(scores[0].sessions)))
-    errors = np.sqrt(count / (count - 1) * (shifts**2).sum(axis=0))
-    scaled = np.divide(shifts, errors, out=np.zeros_like(shifts), where=errors > 0)
+    least = np.array([one.least_variance / max(one.total, 1) for one in scores])
+    errors = np.sqrt(np.maximum(count / (count - 1) * (shifts**2).sum(axis=0), least))
+    own = np.sqrt((shifts**2).sum(axis=0))
+    scaled = np.divide(shifts, own, out=np.zeros_like(shifts), where=own > 0)
     rng = generator(seed, "max-t")
     at_a_time = max(1, (1 << 22) // max(1, shifts.shape[0]))
     largest = []

@@ -95,7 +95,8 @@ def evidence_for(
 ) -> Evidence:
     """What the sessions to judge by say, with the ranker's own regression where it has one."""
     predictions = ranker.relevance(data) if isinstance(ranker, Ranker) else None
-    return Evidence(judged, users, by_policy(production, users, weights), predictions)
+    shown = production.rank_probabilities(users.ranks)
+    return Evidence(judged, users, by_policy(production, users, weights), predictions, shown)
 
 
 def estimator_for(known: Evidence) -> tuple[str, str]:
