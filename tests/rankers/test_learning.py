@@ -82,8 +82,9 @@ def test_delta_one_from_production_never_moves_a_bit(method, production, counts)
 def test_delta_one_on_top_of_production_scores_never_moves_a_bit(counts):
     shown = np.random.default_rng(0).normal(size=WORLD.train.documents)
     ranker = learn(
-        WORLD.train, counts, USERS, production=shown, start="add", delta=1.0, settings=QUICK
-    )
+        WORLD.train, counts, USERS, production=shown, start="add", delta=1.0, settings=QUICK,
+        production_kind="sampled",
+    )  # fmt: skip
     assert not ranker.scorer.scores(WORLD.train.features).any()
     with pytest.raises(InputError, match="this ranker adds to them"):
         ranker.scores(WORLD.test)

@@ -69,6 +69,7 @@ def test_the_start_is_production_to_the_bit(scorer, counts):
     # keep everything, without slack: no step can be better than the start
     ranker = learn(
         data, counts, USERS, production=shown, keep=1.0, slack=0.0, scorer=scorer,
+        production_kind="sampled",
         settings=Settings(steps=50, least=25, rounds=10),
     )  # fmt: skip
     assert np.array_equal(ranker.scores(data), shown)

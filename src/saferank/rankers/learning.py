@@ -193,7 +193,9 @@ class _Run:
 
     def _with_production(self, data: RankingData, production: Production) -> RankingData:
         if production is None:
-            return data
+            if data.production is None or self.shown.temperature == 1.0:
+                return data
+            return replace(data, production=data.production / self.shown.temperature)
         scores = production.scores(data) if isinstance(production, Ranker) else production
         values = np.asarray(scores, dtype=np.float64) / self.shown.temperature
         return replace(data, production=values)

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from saferank import flat
 from saferank.data import RankingData
+from saferank.errors import require
 from saferank.logs import Counts
 from saferank.policies import ProductionFit, ProductionPolicy, choose_production
 from saferank.rankers.ranker import Ranker
@@ -42,9 +44,13 @@ def settle_production(
     data: RankingData, counts: Counts | None, production: Production, kind: str
 ) -> Shown:
     """Ask the log what production does with its scores; nothing to ask without either."""
-    if counts is None or production is None or counts.total == 0 or kind == "sampled":
+    known = data.production if production is None else production
+    if counts is None or known is None or counts.total == 0 or kind == "sampled":
         return Shown()
-    scores = production.scores(data) if isinstance(production, Ranker) else production
-    policy, fit = choose_production(counts, np.asarray(scores, dtype=np.float64), kind)
+    scores = known.scores(data) if isinstance(known, Ranker) else known
+    values = flat.check_values("production", scores, data.offsets)
+    same = np.array_equal(counts.offsets, data.offsets)
+    require(same, "counts", f"of the data's documents ({data!r})", repr(counts))
+    policy, fit = choose_production(counts, values, kind)
     temperature = 1.0 if fit.temperature is None else fit.temperature
     return Shown(None if policy.kind == "sampled" else policy, fit, temperature)
