@@ -181,11 +181,15 @@ def _rows(found: Assessment) -> list[tuple[str, object]]:
             ("...of which sampling error takes", f"{found.change(bound.sampling):.1%}"),
             ("...and what the log hardly shows", f"{found.change(bound.withheld):.1%}"),
         ]  # fmt: skip
+    if found.clicks is not None and found.clicks.production > 0:
+        clicks, gap = found.clicks, found.clicks.difference
+        low, high = (value / clicks.production for value in (gap.lower, gap.upper))
+        rows.append(("change of clicks", f"{clicks.share:+.1%} ({low:+.1%} to {high:+.1%})"))
     for name in ("production", "new", "difference"):
         part = getattr(found, name)
         if part is not None:
             text = f"{part.estimate:.4f} ({part.lower:.4f} to {part.upper:.4f})"
-            rows.append((f"estimated utility per session: {name}", text))
+            rows.append((f"utility per session (clicks on what is relevant): {name}", text))
     if found.support is not None:
         rows.append(
             ("sessions to judge by (effective)",

@@ -22,7 +22,7 @@ from saferank.logs import Counts, overlap
 from saferank.logs.sources import LogName
 from saferank.policies import ProductionFit
 from saferank.rankers import Card, Ranker
-from saferank.safety.assessment import Assessment, LogFacts, RankRate
+from saferank.safety.assessment import Assessment, ClickChange, LogFacts, RankRate
 from saferank.safety.certificate import Certificate
 from saferank.safety.certifying import certify
 from saferank.safety.decisions import ClickTest, verdict
@@ -132,13 +132,13 @@ def assess(
     )  # fmt: skip
     judged, flatters = judged_counts(ranker, counts, same_sessions)
     vector = np.asarray(certificate.weights)
-    served = served_exposures(
-        ranker, data, shown, vector, deployed, certificate.promise if guard else None
-    )
+    promised = certificate.promise if guard else None
+    served = served_exposures(ranker, data, shown, vector, deployed, promised)
     known = evidence_for(ranker, data, judged, users, shown, vector)
     found = _estimate(*served, known, rule, None if log is None else (log, data))
     assert fit is not None
     test = found.test(fit, certificate, rule, flatters is not None)
+    clicks = served_exposures(ranker, data, shown, vector, deployed, promised, measured=users.alpha)
     evaluation = found.evaluation
     # no support, no number
     told = evaluation.support.refusal() is None
@@ -149,6 +149,7 @@ def assess(
         production=interval(evaluation.production, method, confidence) if told else None,
         difference=test.difference if told else None,
         bound=found.bound if told else None,
+        clicks=_clicks(*clicks, known, found.bound.clip, rule) if told else None,
         support=evaluation.support,
         estimator=found.estimator,
         fit=fit,
@@ -156,6 +157,14 @@ def assess(
         guarded=guard,
         log=_log_facts(fit, counts, judged, users),
     )
+
+
+def _clicks(rho: Floats, rho0: Floats, known: Evidence, clip: float, rule: Rule) -> ClickChange:
+    """Change of clicks per session: alpha R differs, beta is clicked whatever stands there."""
+    gap = clipped_interval(
+        rho, rho0, known, clip=clip, confidence=rule.confidence, method=rule.method
+    )
+    return ClickChange(float(known.counts.clicks.sum() / known.counts.total), gap)
 
 
 def _shifted(gap: Interval, by: float) -> Interval:

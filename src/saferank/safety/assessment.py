@@ -43,6 +43,19 @@ class LogFacts:
 
 
 @dataclass(frozen=True)
+class ClickChange:
+    """Clicks per session: production's as counted, and how they would change."""
+
+    production: float
+    difference: Interval
+
+    @property
+    def share(self) -> float:
+        """The change as a share of production's clicks."""
+        return self.difference.estimate / self.production if self.production > 0 else float("nan")
+
+
+@dataclass(frozen=True)
 class Assessment:
     """Whether a ranker is safe to ship, and everything that the answer rests on."""
 
@@ -54,6 +67,8 @@ class Assessment:
     difference: Interval | None = None
     bound: LowerBound | None = None
     """The bound that decides: how much better than production it is at least."""
+    clicks: ClickChange | None = None
+    """The same in clicks; under trust bias some are clicks on what is not relevant."""
     support: Support | None = None
     estimator: str | None = None
     fit: ProductionFit | None = None

@@ -69,19 +69,29 @@ def served_exposures(
     weights: Floats,
     deployed: Deployed,
     guard: Promise | None = None,
+    *,
+    measured: Floats | None = None,
 ) -> tuple[Floats, Floats]:
-    """Exposures of what would be served (with the guard where there is one), and of production."""
+    """Exposures of what would be served (with the guard where there is one), and of production.
+
+    The guard's promise is for `weights`; the exposures are with `measured` where that is given.
+    """
     scores = all_scores(check_policy(ranker, data, "ranker"), data, "ranker")
-    omega = exposure_of(scores, weights, data.offsets, deployed)
-    omega0 = production.exposure(weights)
+
+    def exposures(w: Floats) -> tuple[Floats, Floats]:
+        return exposure_of(scores, w, data.offsets, deployed), production.exposure(w)
+
     if guard is None:
-        return omega, omega0
+        return exposures(weights if measured is None else measured)
+    omega, omega0 = exposures(weights)
     if production.exact:
         allowed = guard.slack * total_weight(data.offsets, weights) + TOLERANCE * weights.max()
         shares = mixing_shares(omega, omega0, data.offsets, allowed, guard.keep)
     else:
         shares = np.full(data.queries, blind_share(guard.keep, guard.slack))
     own = flat.spread(shares, data.offsets)
+    if measured is not None:
+        omega, omega0 = exposures(measured)
     return own * omega + (1 - own) * omega0, omega0
 
 
