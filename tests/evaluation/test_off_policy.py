@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import worlds
@@ -143,7 +145,11 @@ def test_intervals_by_their_formulas():
     error = np.sqrt((0.25**2) * 4 / 10 + (0.75**2) * 1 / 30)
     assert found["normal"].upper == pytest.approx(1.75 + 1.6448536 * error)
     error = np.sqrt(2 * ((10 * 0.75) ** 2 + (30 * 0.25) ** 2)) / 40
-    assert found["clustered"].lower == pytest.approx(1.75 - 1.6448536 * error)
+    # two queries: Student's t with one degree of freedom, tan(pi (1/2 - 0.05))
+    assert found["clustered"].lower == pytest.approx(1.75 - 6.3137515 * error)
+    rare = replace(scores, least_variance=40.0)
+    assert interval(rare, "normal", 0.9).upper == pytest.approx(1.75 + 1.6448536)
+    assert interval(rare, "clustered", 0.9).lower == pytest.approx(1.75 - 6.3137515)
     error = np.sqrt(0.95 / 0.05 * (0.25 * 8 + 0.75 * 4) / 40)
     assert found["cantelli"].lower == pytest.approx(1.75 - error)
     variance = (0.25 * 4 + 0.75 * 1 + 0.25 * 0.75**2 + 0.75 * 0.25**2) * 40 / 39
