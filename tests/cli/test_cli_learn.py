@@ -53,7 +53,7 @@ def test_learn_writes_a_ranker_with_its_promise(folder, tmp_path):
     assert Ranker.load(tmp_path / "dr").card.recipe["regression"] == "cross-entropy"
     started = run(
         folder, *counts, "--production", tmp_path / "dr", "--delta", "1", "--steps", 50,
-        "-o", tmp_path / "same",
+        "--production-policy", "sampled", "-o", tmp_path / "same",
     )  # fmt: skip
     assert started.exit_code == 0
     same, production = (Ranker.load(tmp_path / name).scores(items) for name in ("same", "dr"))
