@@ -17,7 +17,7 @@ from saferank.plackett_luce import expected_ndcg, exposure
 from saferank.progress import track
 from saferank.rankers import Ranker, Settings, learn
 from saferank.report import write_page
-from saferank.safety import Assessment, assess
+from saferank.safety import Assessment, TrueChange, assess
 
 K = 5
 LEARNED = ("ips", "dr", "safe-dr", "prpo")
@@ -137,11 +137,12 @@ def _judged(
     """What the sessions to judge by say of a ranker, with the truth beside it."""
     train, weights = collection.train, users.exposure_weights
     found = assess(ranker, train, production=production, counts=counts, users=users)
+    relevant = relevance(train.known_labels, collection.highest_grade) / train.queries
     after, before = (
-        exposure(policy.scores(train), weights, train.offsets) for policy in (ranker, production)
+        float(exposure(policy.scores(train), weights, train.offsets) @ relevant)
+        for policy in (ranker, production)
     )
-    relevant = relevance(train.known_labels, collection.highest_grade)
-    return replace(found, truth=float((after - before) @ relevant) / train.queries)
+    return replace(found, truth=TrueChange(after - before, before))
 
 
 def _line(
@@ -161,7 +162,7 @@ def _line(
         lower=found.change(gap.lower),
         upper=found.change(gap.upper),
         at_least=found.change(found.bound.lower),
-        truth=found.change(found.truth),
+        truth=found.truth.share,
     )
 
 

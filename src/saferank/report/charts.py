@@ -108,7 +108,7 @@ def utilities(found: Assessment) -> Any:
     ]
     base = alt.Chart({"values": rows}).encode(y=alt.Y("ranker:N", title=None, sort=None))
     bars = base.mark_rule(strokeWidth=3, color=BLUE).encode(
-        x=alt.X("lower:Q", title="estimated utility a session", scale=alt.Scale(zero=False)),
+        x=alt.X("lower:Q", title="estimated utility per session", scale=alt.Scale(zero=False)),
         x2="upper:Q",
     )
     points = base.mark_point(filled=True, size=120, color=BLUE, opacity=1).encode(
@@ -133,7 +133,7 @@ def click_rates(found: Assessment) -> Any:
         .mark_line(point={"size": 70, "filled": True})
         .encode(
             x=alt.X("rank:O", axis=alt.Axis(labelAngle=0)),
-            y=alt.Y("rate:Q", title="clicks an impression"),
+            y=alt.Y("rate:Q", title="clicks per impression"),
             color=alt.Color(
                 "clicks:N", title=None, scale=alt.Scale(domain=names, range=[BLUE, ORANGE])
             ),

@@ -1,7 +1,7 @@
 """Safety: certificates, the guard, and decisions to ship."""
 
 from saferank.safety.assessing import assess
-from saferank.safety.assessment import Assessment, certified_deployment
+from saferank.safety.assessment import Assessment, TrueChange, certified_deployment
 from saferank.safety.certificate import Certificate, Curve, Distribution
 from saferank.safety.certifying import certify
 from saferank.safety.changes import Change, Moved
@@ -34,6 +34,7 @@ __all__ = [
     "Moved",
     "Promise",
     "Selection",
+    "TrueChange",
     "assess",
     "by_clicks",
     "certified_deployment",

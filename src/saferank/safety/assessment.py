@@ -56,6 +56,19 @@ class ClickChange:
 
 
 @dataclass(frozen=True)
+class TrueChange:
+    """What a simulation knows: the true difference of utility per session, and production's."""
+
+    difference: float
+    production: float
+
+    @property
+    def share(self) -> float:
+        """The change as a share of production's true utility."""
+        return self.difference / self.production if self.production > 0 else float("nan")
+
+
+@dataclass(frozen=True)
 class Assessment:
     """Whether a ranker is safe to ship, and everything that the answer rests on."""
 
@@ -78,8 +91,8 @@ class Assessment:
     guarded: bool = False
     """Whether the numbers are of the ranker with its guard."""
     log: LogFacts | None = None
-    truth: float | None = None
-    """The true difference per session, where a simulation knows it."""
+    truth: TrueChange | None = None
+    """The truth, where a simulation knows it."""
 
     def change(self, value: float) -> float:
         """A difference as a share of production's estimated utility."""
