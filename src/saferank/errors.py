@@ -42,6 +42,10 @@ class InputError(SaferankError, ValueError):
     """The caller's data or options break a rule; the message is one sentence that says which."""
 
 
+class InputWarning(UserWarning):
+    """The input can be used, but not all of it as the caller may think; one sentence says what."""
+
+
 class EngineError(SaferankError, RuntimeError):
     """The machine or an engine failed, not the input: a full disk, no Java, a lost connection."""
 

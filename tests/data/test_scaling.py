@@ -89,7 +89,7 @@ def test_no_kind_takes_more_than_one_copy_of_the_data(kind: str) -> None:
 
 def test_a_feature_that_is_not_finite_is_named() -> None:
     features = np.zeros((4, 3))
-    features[2, 1] = np.nan
+    features[2, 1] = np.inf
     with pytest.raises(InputError, match=r"feature 1 \(from 0\) is not"):
         Scaling.fit(RankingData(features, [0, 4]), "standard")
 

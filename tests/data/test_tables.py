@@ -117,8 +117,6 @@ LISTS = {"bm25": None, "clicks": None, "new": None}
         ({"doc_id": [1, 2, None, 4]}, "row 3: expected an id in column `doc_id`; got None"),
         ({"query_id": ["a", "", "b", "c"]}, "row 2: expected an id in column `query_id`"),
         ({"query_id": [0.5, 1.5, 2.5, 3.5]}, "query_id` must be a column of strings or whole"),
-        ({"bm25": ["x", "y", "z", "w"]}, "bm25` must be a column of numbers; got 'string'"),
-        ({"bm25": [1, None, 2, 3]}, "row 2: expected a finite number in column `bm25`; got nan"),
         ({"bm25": [1, 2, 3, np.inf]}, "row 4: expected a finite number in column `bm25`; got inf"),
         (
             {"bm25": [1, 1e39, 3, 4]},
@@ -142,7 +140,11 @@ LISTS = {"bm25": None, "clicks": None, "new": None}
             "row 2: .* list of 1 features; got 2",
         ),
         (LISTS | {"features": [[1.0], [2.0], None, [3.0]]}, "row 3: expected a list of 1 features"),
-        (LISTS | {"features": [[1.0], [2.0], [np.nan], [3.0]]}, "row 3: expected finite features"),
+        (
+            LISTS | {"features": [[1.0], [2.0], [np.inf], [3.0]]},
+            "row 3: expected a finite number in column `features`; got inf",
+        ),
+        ({"label": ["x", "y", "z", "w"]}, "label` must be a column of numbers; got 'string'"),
         (LISTS | {"features": [["x"]] * 4}, "features` must be lists of numbers"),
         (
             {name: [] for name in GOOD}
@@ -171,10 +173,14 @@ def test_a_bad_table_gets_one_sentence(
         ("", "must be"),
         ("query_id,x\n1,2\n", "a table with a column `doc_id`"),
         ("query_id,doc_id,x,x\n1,2,3,4\n", r"different column names; got \['x'\]"),
-        ("query_id,doc_id,x\n1,2,abc\n", "invalid value 'abc'"),
+        (
+            "query_id,doc_id,x\n" + "".join(f"1,{n},{n}\n" for n in range(20)) + "1,20,abc\n",
+            "row 21: expected a number in column `x`, as in most of its rows; got 'abc'",
+        ),
+        ("query_id,doc_id,label\n1,2,abc\n", "invalid value 'abc'"),
         ("query_id,doc_id,x\n1,2\n", "Expected 3 columns, got 2"),
         ("query_id,doc_id,x\n1,,3\n", "row 1: expected an id in column `doc_id`"),
-        ("query_id,doc_id,x\n1,2,\n", "row 1: expected a finite number in column `x`"),
+        ("query_id,doc_id,label\n1,2,\n", "row 1: expected a finite number, at least 0, in column"),
         ("query_id,doc_id,x\n1,2,1e99\n", "row 1: expected a finite number in column `x`"),
         ("query_id,doc_id,x\n", "at least one row"),
     ],

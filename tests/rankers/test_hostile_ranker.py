@@ -111,7 +111,7 @@ def test_a_scaling_of_another_width_is_refused(run):
         "kind": "none", "width": 3, "centre": None, "spread": None, "low": None, "high": None,
     }  # fmt: skip
     (run / "ranker.json").write_text(json.dumps(record))
-    refused(run, "`scaling` must be of the scorer's 24 features; got 3")
+    refused(run, "`scaling` must be to the scorer's 24 features; got 3")
 
 
 @pytest.mark.parametrize(

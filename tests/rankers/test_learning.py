@@ -274,13 +274,15 @@ def test_degenerate_data_gives_a_finite_ranker(data, method):
 
 
 @pytest.mark.parametrize("method", ["naive", "ips", "dr", "prpo"])
-def test_no_clicks_and_one_session_give_a_finite_ranker(method):
+def test_one_session_gives_a_finite_ranker_and_no_clicks_give_none(method):
     shown = np.zeros(ONE.documents)
     log = simulate(ONE, shown, USERS, sessions=1, seed=0, judge=0)
+    assert log.clicks.any()
+    ranker = learn(ONE, log, USERS, method=method, production=shown, settings=QUICK)
+    assert np.isfinite(ranker.scores(ONE)).all()
     silent = Counts(log.offsets, log.impressions, np.zeros_like(log.clicks))
-    for counts_ in (log, silent):
-        ranker = learn(ONE, counts_, USERS, method=method, production=shown, settings=QUICK)
-        assert np.isfinite(ranker.scores(ONE)).all()
+    with pytest.raises(InputError, match="`counts` must be of at least one click"):
+        learn(ONE, silent, USERS, method=method, production=shown, settings=QUICK)
 
 
 def test_without_production_propensities_come_from_the_log(counts):

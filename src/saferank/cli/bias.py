@@ -47,12 +47,15 @@ def bias(
     """Fit alpha and beta to counts, with 95 % intervals, and say whether the log can tell."""
     from saferank import clicks, logs
     from saferank.clicks.curves import save_chart
-    from saferank.data import read_items
+    from saferank.data import Scaling, read_items
 
     fits = {"trust": clicks.fit_trust_bias, "position": clicks.fit_position_bias}
     require(kind in fits, "kind", f"one of {', '.join(fits)}", kind)
     check_outputs([output, chart], [counts, items])
     data = None if items is None else read_items(items)
+    features = None
+    if data is not None:  # gaps filled in and marked, categories in columns
+        features = Scaling.fit(data, "none", encode=True).apply(data).features
     if data is None:
         table = logs.read_counts(counts)
     else:
@@ -60,7 +63,7 @@ def bias(
     fit = fits[kind](
         table,
         method=method,  # type: ignore[arg-type]
-        features=None if data is None else data.features,
+        features=features,
         reference=reference,
         bootstrap=bootstrap,
         seed=seed,

@@ -21,7 +21,7 @@ def stand_in_production(data: RankingData, seed: int, *, share: float = 0.01) ->
     require(0 < share <= 1, "share", "in (0, 1]", share)
     number = min(data.queries, max(10, round(share * data.queries)))
     judged = data.subset(np.sort(generator(seed, "production").permutation(data.queries)[:number]))
-    scaling = Scaling.fit(judged, "log1p")
+    scaling = Scaling.fit(judged, "log1p", encode=True)
     x = _scaled(scaling, judged.features)
     y = judged.known_labels - judged.known_labels.mean()
     weights = np.linalg.solve(x.T @ x + 0.1 * x.shape[0] * np.eye(x.shape[1]), x.T @ y)

@@ -1,9 +1,12 @@
 """Ranking data: flat features with offsets, from files, tables, known collections or synthesis."""
 
 from saferank.data.collections import load
+from saferank.data.features import Feature, FeatureSchema
+from saferank.data.frames import ArrowTable
 from saferank.data.inspection import Inspection, inspect
 from saferank.data.letor import read_letor
 from saferank.data.letor_writing import write_letor
+from saferank.data.matching import match_features
 from saferank.data.ranking import Batch, Collection, RankingData
 from saferank.data.scaling import Scaling
 from saferank.data.synthetic import synthetic
@@ -12,13 +15,17 @@ from saferank.data.table_writing import write_items
 from saferank.data.tables import read_items
 
 __all__ = [
+    "ArrowTable",
     "Batch",
     "Collection",
+    "Feature",
+    "FeatureSchema",
     "Inspection",
     "RankingData",
     "Scaling",
     "inspect",
     "load",
+    "match_features",
     "read_items",
     "read_letor",
     "read_table",

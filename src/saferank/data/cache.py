@@ -26,7 +26,8 @@ from saferank.flat import Array
 from saferank.scratch import remove_litter
 
 FOLDER: Final = ".saferank-cache"
-_ARRAYS: Final = tuple(f.name for f in fields(RankingData) if f.name != "feature_names")
+_NO_ARRAYS: Final = ("feature_names", "schema", "left_out")
+_ARRAYS: Final = tuple(f.name for f in fields(RankingData) if f.name not in _NO_ARRAYS)
 
 
 def cached(
@@ -77,7 +78,7 @@ def _load(place: Path, stamp: Mapping[str, Any]) -> RankingData | None:
         arrays = {name: _mapped(place, name, stated) for name, stated in entry["arrays"].items()}
         if not set(arrays) <= set(_ARRAYS):
             return None
-        return RankingData(**arrays, feature_names=entry["feature_names"])
+        return RankingData(**arrays, feature_names=entry["feature_names"])  # type: ignore[arg-type]
     except (SaferankError, OSError, ValueError, TypeError, KeyError, AttributeError, EOFError):
         return None
 

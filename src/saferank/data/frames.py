@@ -50,19 +50,24 @@ def as_arrow(table: ArrowTable, name: str = "table") -> pa.Table:
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    kind = column.type
+    kind = plain_type(column.type)
+    if kind == column.type:
+        return column
+    return pa.chunked_array([plain_array(chunk) for chunk in column.chunks], type=kind)
+
+
+def plain_array(array: Any) -> pa.Array:
+    """An array with its strings as `large_string`, and no dictionaries."""
+    if pa.types.is_dictionary(array.type):
+        return plain_array(array.dictionary).take(array.indices)  # of views nothing can be taken
+    kind = plain_type(array.type)
+    return array if kind == array.type else array.cast(kind)
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """The type that `plain_array` gives."""
     if pa.types.is_dictionary(kind):
-        chunks = [_decoded(chunk) for chunk in column.chunks]
-        return pa.chunked_array(chunks, type=_plain_type(kind.value_type))
-    return column.cast(_plain_type(kind)) if _plain_type(kind) != kind else column
-
-
-def _decoded(chunk: Any) -> pa.Array:
-    values = chunk.dictionary.cast(_plain_type(chunk.dictionary.type))  # views cannot be taken from
-    return values.take(chunk.indices)
-
-
-def _plain_type(kind: pa.DataType) -> pa.DataType:
+        return plain_type(kind.value_type)
     return pa.large_string() if is_text(kind) else kind
 
 

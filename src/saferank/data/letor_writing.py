@@ -32,6 +32,8 @@ def write_letor(data: RankingData, path: str | Path) -> None:
 
 def _lines(data: RankingData) -> Iterator[str]:
     labels = data.known_labels
+    whole = not np.isnan(data.features).any()
+    require(whole, "features", "without missing values for LETOR text", "some missing")
     queries, documents = data.ids()
     for query, (first, last) in enumerate(zip(data.offsets[:-1], data.offsets[1:], strict=True)):
         name = _word("query_ids", queries[query])

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
 from saferank import flat
+from saferank.data.features import FeatureSchema
 from saferank.errors import InputError, require
 from saferank.flat import Array, Floats, Ints
 from saferank.seeds import generator
@@ -34,8 +37,13 @@ class RankingData:
     query_ids: Array | None = None
     doc_ids: Array | None = None
     feature_names: tuple[str, ...] | None = None
+    """None where features have no names but their numbers."""
     production: Floats | None = None
     """Production's score of each document, where the items carry one."""
+    schema: FeatureSchema = None  # type: ignore[assignment]
+    """Names, kinds and categories of the features; by default numbers under `feature_names`."""
+    left_out: tuple[tuple[str, str], ...] = ()
+    """Columns of the items that are no features, and why."""
 
     def __post_init__(self) -> None:
         features = np.ascontiguousarray(self.features, dtype=np.float32)
@@ -55,11 +63,21 @@ class RankingData:
         if self.query_ids is not None:
             unique = np.unique(self.query_ids).size
             require(unique == self.queries, "query_ids", f"{self.queries} different ids", unique)
-        if self.feature_names is not None:
-            names = tuple(self.feature_names)
-            width = features.shape[1]
+        self._check_schema(features.shape[1])
+
+    def _check_schema(self, width: int) -> None:
+        names = None if self.feature_names is None else tuple(self.feature_names)
+        if names is not None:
             require(len(names) == width, "feature_names", f"{width} names", len(names))
-            self._set(feature_names=names)
+        schema = cast("FeatureSchema | None", self.schema)
+        if schema is None:
+            numbered = FeatureSchema.numbered(width)
+            schema = numbered if names is None else FeatureSchema.of_names(names)
+        require(schema.width == width, "schema", f"of {width} features", schema.width)
+        same = names is None or names == schema.names
+        require(same, "feature_names", "those of the schema", names)
+        own = None if schema.is_numbered else schema.names
+        self._set(schema=schema, feature_names=own)
 
     def _set(self, **fields: object) -> None:
         for name, value in fields.items():
@@ -119,8 +137,8 @@ class RankingData:
             labels=None if self.labels is None else self.labels[positions],
             query_ids=query_ids[chosen],
             doc_ids=doc_ids[positions],
-            feature_names=self.feature_names,
             production=None if self.production is None else self.production[positions],
+            schema=self.schema,
         )
 
     def _chosen(self, queries: Sequence[int] | Array) -> Ints:
@@ -164,9 +182,10 @@ class RankingData:
         return Batch(np.arange(first, last), documents, cuts - cuts[0], self.features[documents])
 
     def with_features(self, features: Features) -> RankingData:
-        """The same documents with other features."""
-        names = self.feature_names if features.shape[1] == self.width else None
-        return replace(self, features=features, feature_names=names)
+        """The same documents with other features, under the same names if they are as many."""
+        width = features.shape[1]
+        schema = self.schema if width == self.width else FeatureSchema.numbered(width)
+        return replace(self, features=features, feature_names=None, schema=schema)
 
     def fingerprint(self) -> str:
         """A short hash of queries, features and labels: which data a ranker was learned from."""
@@ -175,6 +194,8 @@ class RankingData:
             if part is not None:
                 digest.update(str((part.dtype.str, part.shape)).encode())
                 digest.update(np.ascontiguousarray(part).data)
+        if not self.schema.is_numbered:
+            digest.update(json.dumps(self.schema.to_dict()).encode())
         return digest.hexdigest()
 
     def __repr__(self) -> str:

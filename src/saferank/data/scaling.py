@@ -8,20 +8,23 @@ Kinds, by name in `KINDS`; every one but `none` and `query_minmax` ends with (x 
 - `clip`: cut to the quantiles `tail` and 1 - `tail` of each feature first;
 - `query_minmax`: to 0..1 within each query; nothing is fitted.
 
-A feature that is constant in train becomes 0. Data is taken in pieces of rows, so that nothing but
-the result is ever as large as the data.
+A feature that is constant in train becomes 0. Missing values have no part in what is fitted and
+stay missing, unless the scaling encodes (for networks): then they are filled in and marked, and
+categories get columns of their own (see `encoding`). Data is taken in pieces of rows, so that
+nothing but the result is ever as large as the data.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from saferank import flat
+from saferank.data.encoding import Encoding
 from saferank.data.ranking import Features, RankingData
 from saferank.errors import InputError, require
 from saferank.flat import Floats, Ints
@@ -68,6 +71,7 @@ class Scaling:
     spread: Floats | None = None
     low: Floats | None = None
     high: Floats | None = None
+    encoding: Encoding | None = None
 
     def __post_init__(self) -> None:
         kind = _kind(self.kind)
@@ -78,6 +82,14 @@ class Scaling:
             require(bool(np.all(self.spread > 0)), "spread", "positive", "others")
         if self.low is not None and self.high is not None:
             require(bool(np.all(self.low <= self.high)), "low", "at most `high`", "others")
+        if self.encoding is not None:
+            encoded = len(self.encoding.fill)
+            require(encoded == self.width, "encoding", f"of {self.width} features", encoded)
+
+    @property
+    def outputs(self) -> int:
+        """Number of features after scaling."""
+        return self.width if self.encoding is None else self.encoding.outputs
 
     def _check(self, names: tuple[str, ...], needed: bool) -> None:
         for name in names:
@@ -90,8 +102,13 @@ class Scaling:
                 object.__setattr__(self, name, array)
 
     @classmethod
-    def fit(cls, data: RankingData, kind: str, *, tail: float = 0.01) -> Scaling:
-        """Fit a kind of scaling to the documents of training queries."""
+    def fit(
+        cls, data: RankingData, kind: str, *, tail: float = 0.01, encode: bool = False
+    ) -> Scaling:
+        """Fit a kind of scaling to the documents of training queries.
+
+        With `encode`, missing values are filled in and marked, and categories become columns.
+        """
         chosen = _kind(kind)
         require(0 <= tail < 0.5, "tail", "in [0, 0.5)", tail)
         require(data.documents > 0, "data", "at least one document", data)
@@ -100,15 +117,35 @@ class Scaling:
             low, high = _quantiles(data.features, tail)
         if chosen.centred:
             centre, spread = _moments(lambda: _shaped(data.features, chosen, low, high))
-        return cls(kind, data.width, centre, spread, low, high)
+        plain = cls(kind, data.width, centre, spread, low, high)
+        if not encode:
+            return plain
+        encoding = Encoding.fit(data.features, data.schema, plain._means(data))
+        return plain if encoding is None else replace(plain, encoding=encoding)
+
+    def _means(self, data: RankingData) -> Floats:
+        """Mean of each scaled feature over the documents that have it; 0 where none has."""
+        if self.centre is not None:
+            return np.zeros(self.width)
+        scaled = self._scaled(data.features, data.offsets)
+        total, count = np.zeros(self.width), np.zeros(self.width)
+        for start in range(0, data.documents, _ROWS):
+            piece = scaled[start : start + _ROWS]
+            total += np.nansum(piece, axis=0, dtype=np.float64)
+            count += (~np.isnan(piece)).sum(axis=0)
+        return total / np.maximum(count, 1)
 
     def apply(self, data: RankingData | npt.ArrayLike, offsets: npt.ArrayLike | None = None) -> Any:
         """Scaled data, or scaled features of a matrix (`query_minmax` then needs its `offsets`)."""
         if isinstance(data, RankingData):
-            return data.with_features(self._scaled(data.features, data.offsets))
+            return data.with_features(self._encoded(data.features, data.offsets))
         features = np.ascontiguousarray(data, dtype=np.float32)
         cuts = None if offsets is None else flat.check_offsets(offsets, features.shape[0])
-        return self._scaled(features, cuts)
+        return self._encoded(features, cuts)
+
+    def _encoded(self, features: Features, offsets: Ints | None) -> Features:
+        scaled = self._scaled(features, offsets)
+        return scaled if self.encoding is None else self.encoding.apply(features, scaled)
 
     def _scaled(self, features: Features, offsets: Ints | None) -> Features:
         fits = features.ndim == 2 and features.shape[1] == self.width
@@ -131,16 +168,19 @@ class Scaling:
         """Everything as JSON takes it."""
         arrays = {name: getattr(self, name) for name in ("centre", "spread", "low", "high")}
         lists = {name: None if array is None else array.tolist() for name, array in arrays.items()}
-        return {"kind": self.kind, "width": self.width, **lists}
+        encoding = None if self.encoding is None else self.encoding.to_dict()
+        return {"kind": self.kind, "width": self.width, **lists, "encoding": encoding}
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Scaling:
         """The scaling of a record, checked."""
-        names = {"kind", "width", "centre", "spread", "low", "high"}
-        known = isinstance(record, dict) and set(record) == names
+        names = {"kind", "width", "centre", "spread", "low", "high", "encoding"}
+        known = isinstance(record, dict) and set(record) | {"encoding"} == names
         require(known, "scaling", f"a record of {sorted(names)}", record)
+        encoding = record.get("encoding")
+        parts = {name: value for name, value in record.items() if name != "encoding"}
         try:
-            return cls(**record)
+            return cls(**parts, encoding=encoding and Encoding.from_dict(encoding))
         except (TypeError, ValueError) as error:
             raise InputError(f"`scaling` must be a record of a scaling; {error}") from error
 
@@ -163,12 +203,20 @@ def _shaped(
 
 
 def _moments(pieces: Callable[[], Iterator[Floats]]) -> tuple[Floats, Floats]:
-    """Mean and standard deviation of each column (1 for a constant one), in two looks."""
-    count = sum(piece.shape[0] for piece in pieces())
+    """Mean and standard deviation of each column (1 for a constant one), in two looks.
+
+    Missing values have no part in them; a column of nothing else has mean 0.
+    """
+    count: Any = sum(piece.shape[0] for piece in pieces())
     mean = sum(piece.sum(axis=0) for piece in pieces()) / count
+    gaps = np.isnan(mean)
+    if gaps.any():
+        count = np.maximum(sum((~np.isnan(piece)).sum(axis=0) for piece in pieces()), 1)
+        mean = sum(np.nansum(piece, axis=0) for piece in pieces()) / count
     for column in np.flatnonzero(~np.isfinite(mean)):
         raise InputError(f"`features` must be finite; feature {column} (from 0) is not.")
-    spread = np.sqrt(sum(np.square(piece - mean).sum(axis=0) for piece in pieces()) / count)
+    total = np.nansum if gaps.any() else np.sum
+    spread = np.sqrt(sum(total(np.square(piece - mean), axis=0) for piece in pieces()) / count)
     # What rounding leaves of a constant feature is no spread.
     constant = spread <= 1e-12 * np.abs(mean)
     return mean, np.where(constant, 1.0, spread)
@@ -176,10 +224,13 @@ def _moments(pieces: Callable[[], Iterator[Floats]]) -> tuple[Floats, Floats]:
 
 def _quantiles(features: Features, tail: float) -> tuple[Floats, Floats]:
     ends = np.array([tail, 1 - tail])
-    found = np.array(
-        [np.quantile(features[:, column], ends) for column in range(features.shape[1])],
-        dtype=np.float64,
-    ).reshape(-1, 2)
+    found = np.zeros((features.shape[1], 2))
+    for column in range(features.shape[1]):
+        values = features[:, column]
+        if np.isnan(values).any():
+            values = values[~np.isnan(values)]
+        if values.size:
+            found[column] = np.quantile(values, ends)
     return found[:, 0].copy(), found[:, 1].copy()
 
 
@@ -192,11 +243,13 @@ def _within_queries(features: Features, offsets: Ints) -> Features:
             continue
         low, high = features[first].copy(), features[first].copy()
         for row in range(first, last):
-            low = np.minimum(low, features[row])
-            high = np.maximum(high, features[row])
+            low = np.fmin(low, features[row])
+            high = np.fmax(high, features[row])
         for row in range(first, last):
             for column in range(features.shape[1]):
-                if high[column] > low[column]:
+                if np.isnan(features[row, column]):
+                    scaled[row, column] = np.nan
+                elif high[column] > low[column]:
                     width = np.float64(high[column]) - np.float64(low[column])
                     above = np.float64(features[row, column]) - np.float64(low[column])
                     scaled[row, column] = above / width

@@ -12,20 +12,25 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from saferank import flat
+from saferank.data.features import Feature
 from saferank.data.letor_writing import write_letor
-from saferank.data.ranking import RankingData
-from saferank.data.tables import LIST, kind_of
+from saferank.data.ranking import Features, RankingData
+from saferank.data.table_layout import LIST
+from saferank.data.tables import kind_of
 from saferank.files import whole_file
 from saferank.marks import PARQUET_METADATA
 
+OTHER: Final = "(other)"
+"""What is written for a category whose text is not known."""
 _ROWS: Final = 1 << 14
 
 
 def write_items(data: RankingData, path: str | Path) -> None:
     """Write items as Parquet, CSV or LETOR text, by the end of the name.
 
-    Named features get a column each; features without names go to the list column `features`, in
-    CSV to the columns `feature_1`, `feature_2` and so on. LETOR text has no production scores.
+    Named features get a column each, categories as their texts, missing values as nulls; features
+    without names go to the list column `features`, in CSV to the columns `1`, `2` and so on. LETOR
+    text has no production scores, names, categories or missing values.
     """
     target = Path(path)
     kind = kind_of(target)
@@ -62,7 +67,6 @@ def _write_csv(path: Path, batches: Iterator[pa.RecordBatch], compression: str |
 def _batches(data: RankingData, *, listed: bool) -> Iterator[pa.RecordBatch]:
     query_ids, doc_ids = data.ids()
     query = flat.query_of(data.offsets)
-    names = data.feature_names or tuple(f"feature_{n}" for n in range(1, data.width + 1))
     for start in range(0, max(data.documents, 1), _ROWS):
         rows = slice(start, start + _ROWS)
         columns = {"query_id": pa.array(query_ids[query[rows]]), "doc_id": pa.array(doc_ids[rows])}
@@ -76,7 +80,22 @@ def _batches(data: RankingData, *, listed: bool) -> Iterator[pa.RecordBatch]:
             columns[LIST] = pa.LargeListArray.from_arrays(cuts, features.reshape(-1))
         else:
             columns.update(
-                (name, pa.array(np.ascontiguousarray(features[:, place])))
-                for place, name in enumerate(names)
+                (feature.name, _column(features[:, place], feature))
+                for place, feature in enumerate(data.schema.features)
             )
         yield pa.RecordBatch.from_pydict(columns)
+
+
+def _column(values: Features, feature: Feature) -> pa.Array:
+    """A feature in the type that is read as its kind."""
+    missing = np.isnan(values)
+    if feature.kind == "category":
+        texts = pa.array([*feature.categories, OTHER], pa.large_string())
+        return texts.take(pa.array(np.where(missing, 0, values).astype(np.int64), mask=missing))
+    if feature.kind == "boolean":
+        return pa.array(values == 1, mask=missing)
+    if feature.kind == "date":
+        seconds = np.round(np.where(missing, 0, values).astype(np.float64) * 86_400)
+        return pa.array(seconds.astype("datetime64[s]"), mask=missing)
+    numbers = np.ascontiguousarray(values)
+    return pa.array(numbers, mask=missing) if missing.any() else pa.array(numbers)

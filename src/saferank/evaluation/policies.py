@@ -61,8 +61,8 @@ def _slice(data: RankingData, first: int, last: int) -> Part:
         cuts - cuts[0],
         doc_ids=of(data.doc_ids),
         query_ids=None if data.query_ids is None else data.query_ids[first:last],
-        feature_names=data.feature_names,
         production=of(data.production),
+        schema=data.schema,
     )
     return Part(np.arange(first, last), documents, view)
 

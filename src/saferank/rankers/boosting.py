@@ -33,6 +33,7 @@ class Trees:
     """Gradient-boosted trees, by LightGBM."""
 
     scaling = "none"  # so that the saved model takes the features as users have them
+    encodes = False
 
     def fresh(self, width: int, settings: Settings, seed: int) -> TreeScorer:
         """A scorer without trees."""
@@ -44,7 +45,7 @@ class Trees:
     ) -> tuple[TreeScorer, History]:
         """Add trees round by round; as many are kept as are best on validation."""
         boosting = Boosting(start, train, validation, run)
-        return boosting.run(), boosting.history
+        return boosting.run().named(train.data.schema), boosting.history
 
     def load(
         self, folder: Path, record: dict[str, Any], module: ModuleFactory | None

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import expit
 
 from saferank.clicks import ClickModel
-from saferank.data import RankingData, Scaling
+from saferank.data import RankingData, Scaling, match_features
 from saferank.errors import InputError, require
 from saferank.flat import Floats
 from saferank.gains import GAINS, LOSSES, Evidence
@@ -103,9 +103,10 @@ def learn(
     regression = predictor
     if run.fitted is not None:
         relevance = run.card("relevance", data, counts, {"ranker": histories["regression"]})
-        regression = Ranker(run.fitted, scaling, relevance)
+        regression = Ranker(run.fitted, scaling, relevance, features=run.features)
     adds = run.recipe.start == "add"
-    return Ranker(scorer, scaling, card, adds, regression, shown.temperature if adds else 1.0)
+    temperature = shown.temperature if adds else 1.0
+    return Ranker(scorer, scaling, card, adds, regression, temperature, run.features)
 
 
 def fit_relevance(
@@ -126,7 +127,7 @@ def fit_relevance(
     log, held = run.logs(data, counts.part("learn"), validation)
     scorer, history = run.regression(log, held, None)
     card = run.card("relevance", data, counts, {"ranker": _plain(history)})
-    return Ranker(scorer, run.scaling_of(data), card)
+    return Ranker(scorer, run.scaling_of(data), card, features=run.features)
 
 
 @dataclass
@@ -156,6 +157,9 @@ class _Run:
         validation: tuple[RankingData, Counts | None] | None,
     ) -> tuple[Log, Log]:
         """Training and validation queries, scaled, with production's scores where known."""
+        require(data.width > 0, "items", "documents with at least one feature", "none")
+        model = self._model()
+        self.features = data.schema if model is None else model.features
         log = self._log(self._with_production(data, self.production), counts)
         log = replace(log, policy=self.shown.policy)
         self._given: tuple[Given, Given | None] = (log.data, counts), None
@@ -165,10 +169,11 @@ class _Run:
             aside = validation[1] and validation[1].part("learn")
             held = self._log(self._with_production(validation[0], ranker), aside)
             held = replace(held, policy=self.shown.elsewhere(held.data, held.counts))
-            require(held.data.width == data.width, "validation", "of the same features", held.data)
             self._given = self._given[0], (held.data, validation[1])
         train, held = split(log, held, self.seed)
-        scaling = self.scaling_of(data)
+        clicked = self.recipe.gain == "labels" or bool(log.counts.clicks.any())
+        require(clicked, "counts", "of at least one click", "none")
+        scaling = self.scaling_of(log.data)
         self._check_start(train, held)
         self._unscaled = (train.data, held.data)
         return _scaled(train, scaling), _scaled(held, scaling)
@@ -192,20 +197,26 @@ class _Run:
             )
 
     def _with_production(self, data: RankingData, production: Production) -> RankingData:
+        """The data with the features that are learned from, and with production's scores."""
+        known = match_features(data, self.features)
         if production is None:
-            if data.production is None or self.shown.temperature == 1.0:
-                return data
-            return replace(data, production=data.production / self.shown.temperature)
+            if known.production is None or self.shown.temperature == 1.0:
+                return known
+            return replace(known, production=known.production / self.shown.temperature)
         scores = production.scores(data) if isinstance(production, Ranker) else production
         values = np.asarray(scores, dtype=np.float64) / self.shown.temperature
-        return replace(data, production=values)
+        return replace(known, production=values)
 
     def scaling_of(self, data: RankingData) -> Scaling:
         """Production's own scaling where learning starts from its model, else fitted on train."""
         if self._scaling is None:
             model = self._model()
-            kind = self.recipe.scaling or family(self.recipe.scorer).scaling
-            self._scaling = Scaling.fit(data, kind) if model is None else model.scaling
+            own = family(self.recipe.scorer)
+            kind = self.recipe.scaling or own.scaling
+            if model is None:
+                self._scaling = Scaling.fit(data, kind, encode=own.encodes)
+            else:
+                self._scaling = model.scaling
         return self._scaling
 
     def _model(self) -> Ranker | None:

@@ -5,26 +5,34 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+import warnings
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 import numpy as np
+import pyarrow as pa
 from scipy.special import expit
 
 import saferank
-from saferank.data import RankingData, Scaling
-from saferank.errors import InputError, require
+from saferank.data import ArrowTable, FeatureSchema, RankingData, Scaling, match_features
+from saferank.data.tables import read_items, read_rows
+from saferank.errors import InputError, InputWarning, require
 from saferank.files import read_json, whole_folder, write_json
 from saferank.flat import Floats, Ints, top
 from saferank.plackett_luce import sample
 from saferank.policies import ProductionFit
 from saferank.rankers.networks import ModuleFactory
+from saferank.rankers.rankings import ranking_table
 from saferank.rankers.scorers import SCORERS, Networks, Scorer
+from saferank.rankers.tree_names import as_tree_names
 from saferank.rankers.tree_scorer import TreeScorer
 from saferank.records import convert, from_dict
 
-FORMAT = 1
+LIGHTGBM = "lightgbm"
+"""The method of a ranker that is a LightGBM file."""
+FORMAT = 2
+"""Rankers of format 1 have no names of features: they know them by number."""
 REGRESSION = "regression"
 """Folder of the regression within a ranker's."""
 FILES = (
@@ -87,6 +95,14 @@ class Ranker:
     with sessions that it has not seen."""
     production_temperature: float = 1.0
     """What production's score is divided by before the scorer's is added."""
+    features: FeatureSchema = None  # type: ignore[assignment]
+    """What it takes: names, kinds and categories; by default as many numbers without names."""
+
+    def __post_init__(self) -> None:
+        width = self.scaling.width
+        if cast("FeatureSchema | None", self.features) is None:
+            object.__setattr__(self, "features", FeatureSchema.numbered(width))
+        require(self.features.width == width, "features", f"{width}", self.features.width)
 
     def relevance(self, data: RankingData) -> Floats | None:
         r""":math:`\hat R` of each document by the regression; None where the ranker has none."""
@@ -99,11 +115,16 @@ class Ranker:
         require(known > 0, "k", "given: this ranker does not say how many ranks it is for", None)
         return known
 
-    def scores(self, data: RankingData) -> Floats:
-        """One score a document."""
-        width = self.scorer.width
-        require(data.width == width, "features", f"{width} a document", data.width)
-        scores = self.scorer.scores(self.scaling.apply(data).features)
+    def scores(self, data: RankingData | ArrowTable) -> Floats:
+        """One score per document of the data, or per row of a table.
+
+        Features are matched by name; a missing one is refused, and others are left out. A table
+        (pandas, Polars, Arrow) has the columns of items: see `saferank.data.read_items`.
+        """
+        if not isinstance(data, RankingData):
+            return self._row_scores(data)
+        known = self._matched(data)
+        scores = self.scorer.scores(self.scaling.apply(known).features)
         if not self.adds_production:
             return scores
         if data.production is None:
@@ -112,11 +133,54 @@ class Ranker:
             )
         return scores + data.production / self.production_temperature
 
+    def _row_scores(self, table: ArrowTable) -> Floats:
+        data, rows = read_rows(table, schema=self.features)
+        for sentence in self.differences(data):
+            warnings.warn(sentence, InputWarning, stacklevel=3)
+        scores = np.empty(data.documents)
+        scores[rows] = self.scores(data)
+        return scores
+
+    def _matched(self, data: RankingData) -> RankingData:
+        """The data with the ranker's features; a LightGBM file has a spelling of its own."""
+        known = as_tree_names(data, self.features) if self.card.method == LIGHTGBM else data
+        return match_features(known, self.features)
+
+    def differences(self, data: RankingData) -> list[str]:
+        """What a user should know of data that is not as in training, one sentence each."""
+        unknown = data.schema.unknown_to(self.features)
+        if not unknown or data.schema.is_numbered:
+            return []
+        names = ", ".join(f"`{name}`" for name in unknown)
+        return [f"The ranker does not know these columns, which are left out: {names}."]
+
     def fingerprint(self) -> str:
         """A name for what it computes: scorer, scaling, and whether production is added."""
-        parts = [self.scorer.fingerprint(), self.scaling.record(), self.adds_production]
+        parts = [
+            self.scorer.fingerprint(),
+            self.scaling.record(),
+            self.adds_production,
+            self.features.to_dict(),
+        ]
         text = json.dumps(parts, sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+    def ranking(
+        self,
+        data: RankingData | ArrowTable,
+        k: int | None = None,
+        *,
+        mode: Literal["sample", "sort"] = "sort",
+        seed: int = 0,
+    ) -> pa.Table:
+        """The first k documents of each query as a table: `query_id, doc_id, rank, score`.
+
+        `k` is the number of ranks that the ranker was learned for unless given.
+        """
+        known = data if isinstance(data, RankingData) else read_items(data, schema=self.features)
+        length = self.k if k is None else k
+        ranked = self.rank(known, length, mode=mode, seed=seed)
+        return ranking_table(known, ranked, self.scores(known))
 
     def rank(
         self, data: RankingData, k: int, *, mode: Literal["sample", "sort"] = "sort", seed: int = 0
@@ -140,6 +204,7 @@ class Ranker:
                     "scaling": self.scaling.record(),
                     "adds_production": self.adds_production,
                     "production_temperature": self.production_temperature,
+                    "features": self.features.to_dict(),
                     "card": asdict(self.card),
                 },
             )
@@ -163,11 +228,12 @@ class Ranker:
         require(found, "ranker", "a saved ranker (a folder) or a LightGBM file", str(folder))
         record = read_json(path)
         try:
-            require(record["format"] == FORMAT, "format", f"{FORMAT}", record["format"])
+            known = record["format"] in (1, FORMAT)
+            require(known, "format", f"at most {FORMAT}", record["format"])
             scorer = _load_scorer(folder, record["scorer"], module)
             scaling = Scaling.from_record(record["scaling"])
-            same = scaling.width == scorer.width
-            require(same, "scaling", f"of the scorer's {scorer.width} features", scaling.width)
+            same = scaling.outputs == scorer.width
+            require(same, "scaling", f"to the scorer's {scorer.width} features", scaling.outputs)
             card = from_dict(Card, record["card"], "card")
             adds = convert(bool, record["adds_production"], "adds_production")
             own = folder / REGRESSION
@@ -175,15 +241,18 @@ class Ranker:
             regression = cls._load(own, module, nested=False) if nested and own.is_dir() else None
             temperature = convert(float, record.get("production_temperature", 1.0), "temperature")
             require(temperature > 0, "production_temperature", "positive", temperature)
-            return cls(scorer, scaling, card, adds, regression, temperature)
+            features = None
+            if record["format"] > 1:
+                features = FeatureSchema.from_dict(record["features"])
+            return cls(scorer, scaling, card, adds, regression, temperature, features)  # type: ignore[arg-type]
         except (KeyError, TypeError) as error:
             raise InputError(f"`{path}` must be a ranker's record; {error!r}.") from error
 
     @classmethod
     def _of_trees(cls, path: Path) -> Self:
         trees = TreeScorer.read(path)
-        card = Card("lightgbm", {"scorer": "trees"}, 0, 0, [], None, "unknown", versions=versions())
-        return cls(trees, Scaling("none", trees.width), card)
+        card = Card(LIGHTGBM, {"scorer": "trees"}, 0, 0, [], None, "unknown", versions=versions())
+        return cls(trees, Scaling("none", trees.width), card, features=trees.features)
 
 
 def _load_scorer(folder: Path, record: dict[str, Any], module: ModuleFactory | None) -> Scorer:

@@ -58,6 +58,10 @@ class Family(Protocol):
     def scaling(self) -> str:
         """The scaling of features that it is trained with unless told otherwise."""
 
+    @property
+    def encodes(self) -> bool:
+        """Whether missing values and categories must be encoded for it."""
+
     def fresh(self, width: int, settings: Settings, seed: int) -> Scorer:
         """A scorer that has learned nothing."""
 
@@ -75,6 +79,7 @@ class Networks:
     deep: bool = True
     own: ModuleFactory | None = None
     scaling: str = "log1p"
+    encodes: bool = True
 
     def fresh(self, width: int, settings: Settings, seed: int) -> Scorer:
         """A network with random parameters."""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
+from saferank.data import FeatureSchema
 from saferank.data.ranking import Features
 from saferank.errors import InputError, MissingExtraError, require
 from saferank.flat import Floats
+from saferank.rankers.tree_names import column_names
 from saferank.rankers.tree_text import Forest
 from saferank.rankers.tree_walk import Nodes, nodes_of, walk
 
@@ -45,6 +47,18 @@ class TreeScorer:
         return self.forest.width
 
     @property
+    def features(self) -> FeatureSchema:
+        """The features by the names of the model's text; LightGBM's own names are numbers."""
+        numbered = FeatureSchema.numbered(self.width)
+        if self.forest.names == column_names(numbered):
+            return numbered
+        return FeatureSchema.of_names(self.forest.names)
+
+    def named(self, schema: FeatureSchema) -> Self:
+        """The same trees under the names of a schema."""
+        return type(self)(replace(self.forest, names=column_names(schema)))
+
+    @property
     def trees(self) -> int:
         """Number of trees."""
         return len(self.forest.trees)
@@ -67,8 +81,7 @@ class TreeScorer:
     def empty(cls, width: int) -> Self:
         """No tree yet."""
         require(width >= 1, "features", "at least 1 for trees", width)
-        names = tuple(f"Column_{feature}" for feature in range(width))
-        return cls(Forest(names, ("none",) * width))
+        return cls(Forest(column_names(FeatureSchema.numbered(width)), ("none",) * width))
 
     @classmethod
     def read(cls, path: Path, width: int | None = None) -> Self:

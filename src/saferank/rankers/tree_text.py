@@ -25,6 +25,9 @@ _WHOLE: Final = r"-?[0-9]{1,10}"
 _REAL: Final = r"-?[0-9]{1,20}(?:\.[0-9]{1,25})?(?:e[+-]?[0-9]{1,3})?"
 _WHOLE_NUMBERS: Final = re.compile(f"{_WHOLE}(?: {_WHOLE})*")
 _NUMBERS: Final = re.compile(f"{_REAL}(?: {_REAL})*")
+# a threshold without end parts the values that are missing from all others
+_THRESHOLD: Final = f"(?:-?inf|{_REAL})"
+_THRESHOLDS: Final = re.compile(f"{_THRESHOLD}(?: {_THRESHOLD})*")
 _RANGE: Final = re.compile(rf"\[{_REAL}:{_REAL}\]")
 
 _HEADER: Final = frozenset(
@@ -228,12 +231,15 @@ def _numbers(fields: dict[str, str], key: str, leaves: int, name: str) -> Array:
         return np.zeros(0)
     whole = key in _WHOLE_LISTS
     pattern, kind = (_WHOLE_NUMBERS, "whole numbers") if whole else (_NUMBERS, "numbers")
+    if key == "threshold":
+        pattern = _THRESHOLDS
     fits = pattern.fullmatch(words) is not None or words == ""
     require(fits, f"{name}: {key}", kind, words[:20])
     found = words.split(" ") if words else []
     require(len(found) == count, f"{name}: {key}", f"complete, {count} numbers", len(found))
     numbers = np.array(found, dtype=np.float64)
     inside = np.abs(numbers) < (2.0**31 if whole else np.inf)
+    inside |= np.isin(found, ("inf", "-inf"))
     _require_all(inside, numbers, f"{name}: {key}", "in range")
     return numbers.astype(np.int64) if whole else numbers
 

@@ -1,0 +1,130 @@
+"""Features as networks need them: no gaps, and one column per category.
+
+A missing value becomes the mean of its feature, and a column of its own says that it was missing;
+a category becomes one column for each of its frequent values and one for all others, unknown ones
+among them. Trees need none of this.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from saferank.data.features import FeatureSchema
+from saferank.data.ranking import Features
+from saferank.errors import require
+from saferank.flat import Floats
+from saferank.records import from_dict
+
+MOST_LEVELS: Final = 30
+"""Categories of a feature with a column of their own..."""
+LEAST_DOCUMENTS: Final = 10
+"""...each of which at least this many documents have."""
+_ROWS: Final = 8192
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """Fitted to training documents; columns are: numbers, then categories, then marks of gaps.
+
+    Examples
+    --------
+    >>> schema = FeatureSchema.of_names(["price", "stock"])
+    >>> features = np.array([[1, 5], [np.nan, 7]], dtype=np.float32)
+    >>> encoding = Encoding.fit(features, schema, fill=np.array([1.0, 6.0]))
+    >>> encoding.apply(features, features)
+    array([[1., 5., 0.],
+           [1., 7., 1.]], dtype=float32)
+    """
+
+    fill: tuple[float, ...]
+    """What a missing value becomes, of each feature."""
+    marked: tuple[int, ...] = ()
+    """Features with a column that says whether the value is missing."""
+    categories: tuple[int, ...] = ()
+    """Features that are categories, in order."""
+    levels: tuple[int, ...] = ()
+    """How many of each one's values have a column of their own."""
+    numbers: tuple[int, ...] = field(init=False, default=())
+
+    def __post_init__(self) -> None:
+        width, chosen = len(self.fill), set(self.categories)
+        inside = all(0 <= place < width for place in (*self.marked, *self.categories))
+        require(inside, "encoding", f"of features 0..{width - 1}", (self.marked, self.categories))
+        matched = len(self.levels) == len(self.categories) == len(chosen)
+        sane = matched and all(0 <= count <= MOST_LEVELS for count in self.levels)
+        require(sane, "encoding", "of as many levels as categories", (self.categories, self.levels))
+        rest = tuple(place for place in range(width) if place not in chosen)
+        object.__setattr__(self, "numbers", rest)
+
+    @classmethod
+    def fit(cls, features: Features, schema: FeatureSchema, fill: Floats) -> Encoding | None:
+        """The encoding that features need: none where all are numbers without gaps.
+
+        `fill` is the mean of each feature as it is scaled.
+        """
+        gaps = _gaps(features)
+        kinds = [feature.kind for feature in schema.features]
+        categories = [place for place, kind in enumerate(kinds) if kind == "category"]
+        if not categories and not gaps.any():
+            return None
+        levels = [_frequent(features[:, place]) for place in categories]
+        marked = np.flatnonzero(gaps).tolist()
+        return cls(tuple(fill.tolist()), tuple(marked), tuple(categories), tuple(levels))
+
+    @property
+    def outputs(self) -> int:
+        """Number of columns in the end."""
+        own = sum(self.levels) + len(self.levels)
+        return len(self.numbers) + own + len(self.marked)
+
+    def apply(self, features: Features, scaled: Features) -> Features:
+        """The columns of documents, from their features as they are and as they are scaled."""
+        encoded = np.empty((features.shape[0], self.outputs), dtype=np.float32)
+        for start in range(0, features.shape[0], _ROWS):
+            rows = slice(start, start + _ROWS)
+            self._fill_in(encoded[rows], features[rows], scaled[rows])
+        return encoded
+
+    def _fill_in(self, encoded: Features, features: Features, scaled: Features) -> None:
+        numbers = scaled[:, self.numbers]
+        fill = np.array(self.fill, dtype=np.float32)[list(self.numbers)]
+        column = len(self.numbers)
+        encoded[:, :column] = np.where(np.isnan(numbers), fill, numbers)
+        for place, count in zip(self.categories, self.levels, strict=True):
+            values = features[:, place, None]
+            own = values == np.arange(count, dtype=np.float32)
+            encoded[:, column : column + count] = own
+            encoded[:, column + count] = values[:, 0] >= count
+            column += count + 1
+        for place in self.marked:
+            encoded[:, column] = np.isnan(features[:, place])
+            column += 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """The encoding for JSON."""
+        names = ("fill", "marked", "categories", "levels")
+        return {name: list(getattr(self, name)) for name in names}
+
+    @classmethod
+    def from_dict(cls, record: object) -> Encoding:
+        """The encoding of a JSON object, checked."""
+        return from_dict(cls, record, "encoding")
+
+
+def _gaps(features: Features) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Which features have a missing value."""
+    found = np.zeros(features.shape[1], dtype=np.bool_)
+    for start in range(0, features.shape[0], _ROWS):
+        found |= np.isnan(features[start : start + _ROWS]).any(axis=0)
+    return found
+
+
+def _frequent(values: Features) -> int:
+    """How many of the categories, the most frequent first, enough documents have."""
+    known = values[~np.isnan(values)].astype(np.int64)
+    counts = np.bincount(known, minlength=1)[:MOST_LEVELS]
+    enough = counts >= LEAST_DOCUMENTS
+    return int(enough.size if enough.all() else np.argmin(enough))
