@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
 
-import numba
 import numpy as np
 
 from benchmarks.measure import Row, at_least, at_most, best_seconds, info
@@ -19,6 +18,7 @@ from benchmarks.samplers import numpy_pl_rank, on_threads, torch_reinforce
 from saferank.flat import Floats, Ints
 from saferank.metrics import dcg_weights
 from saferank.plackett_luce import exposure, exposure_gradient
+from saferank.threads import threads, use_threads
 
 SAMPLES = 1000
 RANKS = 5
@@ -112,17 +112,15 @@ def _growth() -> Iterator[Row]:
 
 
 def _threads() -> Iterator[Row]:
-    if numba.config.NUMBA_NUM_THREADS < 2:
+    if threads() < 2:
         return
     given = _queries(120, 1, 1000)
 
-    def on(threads: int) -> None:
-        numba.set_num_threads(threads)
-        _exact(*given)
+    def on(count: int) -> None:
+        with use_threads(count):
+            _exact(*given)
 
-    before = numba.get_num_threads()
     one, two = best_seconds(partial(on, 1), partial(on, 2), repeats=15)
-    numba.set_num_threads(before)
     yield at_least("one thread over two", one / two, 1.7)
 
 

@@ -9,7 +9,11 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from saferank.home import ensure_home
+
 __version__ = "0.1.0"
+
+ensure_home()
 
 _PACKAGES = (
     "clicks",

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from saferank import flat
 from saferank.errors import require
 from saferank.flat import Floats, Ints
-from saferank.kernels import parallel_kernel, prange
+from saferank.kernels import parallel_kernel
 
 Gain = Literal["linear", "exponential"]
 Empty = Literal["skip", "zero", "one"]
@@ -55,7 +55,10 @@ def dcg(
     """
     cuts = flat.check_offsets(offsets, np.size(scores))
     gains = flat.check_values("labels", label_gains(labels, gain), cuts)
-    return _weighted_top(flat.check_values("scores", scores, cuts), gains, dcg_weights(k), cuts)
+    total = np.zeros(cuts.size - 1)
+    values = flat.check_values("scores", scores, cuts)
+    _weighted_top(cuts.size - 1, values, gains, dcg_weights(k), cuts, total)
+    return total
 
 
 def ndcg(
@@ -98,11 +101,17 @@ def mean(values: Floats) -> float:
 
 
 @parallel_kernel
-def _weighted_top(scores: Floats, gains: Floats, weights: Floats, offsets: Ints) -> Floats:
-    total = np.zeros(offsets.size - 1)
-    for query in prange(offsets.size - 1):
+def _weighted_top(
+    start: int,
+    stop: int,
+    scores: Floats,
+    gains: Floats,
+    weights: Floats,
+    offsets: Ints,
+    total: Floats,
+) -> None:
+    for query in range(start, stop):
         first, last = offsets[query], offsets[query + 1]
         order = np.argsort(-scores[first:last], kind="mergesort")
         for rank in range(min(weights.size, last - first)):
             total[query] += weights[rank] * gains[first + order[rank]]
-    return total

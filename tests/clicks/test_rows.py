@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numba
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -13,6 +12,7 @@ from saferank.clicks import rows as rows_module
 from saferank.data import RankingData
 from saferank.errors import InputError
 from saferank.flat import Array
+from saferank.threads import use_threads
 
 
 def collection() -> tuple[RankingData, Array]:
@@ -78,14 +78,11 @@ def test_rows_depend_on_no_thread_and_no_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data, scores = collection()
-    simulate_rows(data, scores, trust_bias(), 3000, 4, tmp_path / "a.parquet")
-    threads = numba.get_num_threads()
+    with use_threads(4):
+        simulate_rows(data, scores, trust_bias(), 3000, 4, tmp_path / "a.parquet")
     monkeypatch.setattr(rows_module, "BATCH", 700)
-    try:
-        numba.set_num_threads(1)
+    with use_threads(1):
         simulate_rows(data, scores, trust_bias(), 3000, 4, tmp_path / "b.parquet")
-    finally:
-        numba.set_num_threads(threads)
     assert pq.read_table(tmp_path / "a.parquet").equals(pq.read_table(tmp_path / "b.parquet"))
 
 

@@ -3,7 +3,6 @@
 import itertools
 from collections.abc import Iterator
 
-import numba
 import numpy as np
 import pytest
 from scipy import stats
@@ -26,6 +25,7 @@ from saferank.clicks.tails import fill, new_tails
 from saferank.data import RankingData, synthetic
 from saferank.errors import InputError
 from saferank.flat import Array, Floats
+from saferank.threads import use_threads
 
 PATHS = {"split": 0.0, "mixed": 8.0, "one by one": np.inf}
 POLICIES = {
@@ -214,12 +214,9 @@ def test_order_of_queries_and_threads_change_no_bit(users: Users) -> None:
     moved = data.subset(order)
     position = np.concatenate([np.arange(data.offsets[q], data.offsets[q + 1]) for q in order])
     assert same(simulate(moved, scores[position], **task), counts.subset(order))  # type: ignore[arg-type]
-    threads = numba.get_num_threads()
-    try:
-        numba.set_num_threads(1)
-        assert same(simulate(data, scores, **task), counts)  # type: ignore[arg-type]
-    finally:
-        numba.set_num_threads(threads)
+    for threads in (1, 4):
+        with use_threads(threads):
+            assert same(simulate(data, scores, **task), counts)  # type: ignore[arg-type]
     task["seed"] = 12
     assert not same(simulate(data, scores, **task), counts)  # type: ignore[arg-type]
 

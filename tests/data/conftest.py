@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import numba
 import pytest
+
+from saferank.threads import use_threads
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data"
 
@@ -29,7 +30,5 @@ def cache_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
     """Tests run side by side on few cores: threads that wait for each other would slow them."""
-    before = numba.get_num_threads()
-    numba.set_num_threads(1)
-    yield
-    numba.set_num_threads(before)
+    with use_threads(1):
+        yield

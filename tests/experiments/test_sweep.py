@@ -18,6 +18,7 @@ from saferank.experiments.jobs import Job, Log, Production, Store
 from saferank.experiments.study import fingerprint
 from saferank.experiments.sweep import Done, grouped, in_processes
 from saferank.rankers import Settings
+from saferank.threads import threads
 
 TINY = Study(
     "synthetic:small:30",
@@ -139,13 +140,12 @@ def test_a_production_that_cannot_be_trained_fails_its_jobs(done, tmp_path):
 
 
 def test_threads_are_as_before_after_a_sweep_in_this_process(done, tmp_path):
-    import numba
     import torch
 
     _, jobs, _ = done
-    before = numba.get_num_threads(), torch.get_num_threads()
+    before = threads(), torch.get_num_threads()
     sweep(jobs[:1], TINY.data, tmp_path, workers=1)
-    assert (numba.get_num_threads(), torch.get_num_threads()) == before
+    assert (threads(), torch.get_num_threads()) == before
 
 
 def _threads_of_openmp():

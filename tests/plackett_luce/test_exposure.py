@@ -2,7 +2,6 @@
 
 import itertools
 
-import numba
 import numpy as np
 import pytest
 from plackett_luce_oracle import (
@@ -23,6 +22,7 @@ from saferank.plackett_luce import (
     exposure_gradient,
     rank_probabilities,
 )
+from saferank.threads import use_threads
 
 SPREADS = [0.0, 1e-12, 1.0, 3.0, 10.0, 40.0]
 
@@ -191,14 +191,10 @@ def test_the_bits_do_not_depend_on_threads():
     offsets = np.r_[0, np.cumsum(rng.integers(0, 200, size=64))]
     scores, slope = rng.normal(size=offsets[-1]), rng.normal(size=offsets[-1])
     results = []
-    threads = numba.get_num_threads()
-    try:
-        for count in (1, numba.config.NUMBA_NUM_THREADS):
-            numba.set_num_threads(count)
+    for count in (1, 4):
+        with use_threads(count):
             omega = exposure(scores, dcg_weights(5), offsets)
             results.append((omega, exposure_gradient(scores, dcg_weights(5), offsets, slope)))
-    finally:
-        numba.set_num_threads(threads)
     np.testing.assert_array_equal(results[0][0], results[1][0])
     np.testing.assert_array_equal(results[0][1], results[1][1])
 

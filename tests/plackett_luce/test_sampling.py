@@ -1,6 +1,5 @@
 """Sampled rankings and log-probabilities against all rankings."""
 
-import numba
 import numpy as np
 import pytest
 from plackett_luce_oracle import all_rankings, ranking_probabilities
@@ -8,6 +7,7 @@ from plackett_luce_oracle import all_rankings, ranking_probabilities
 from saferank.errors import InputError
 from saferank.metrics import dcg_weights
 from saferank.plackett_luce import exposure, log_probability, sample
+from saferank.threads import use_threads
 
 
 def test_every_ranking_comes_as_often_as_it_should():
@@ -34,14 +34,10 @@ def test_shapes_and_short_queries():
 
 def test_the_same_seed_draws_the_same_whatever_the_threads_and_the_other_queries():
     scores = np.random.default_rng(0).normal(size=60)
-    threads = numba.get_num_threads()
-    try:
-        numba.set_num_threads(1)
+    with use_threads(1):
         one = sample(scores, 5, 500, seed=7, offsets=[0, 20, 60])
-        numba.set_num_threads(numba.config.NUMBA_NUM_THREADS)
+    with use_threads(4):
         many = sample(scores, 5, 500, seed=7, offsets=[0, 20, 60])
-    finally:
-        numba.set_num_threads(threads)
     np.testing.assert_array_equal(one, many)
     np.testing.assert_array_equal(one[0], sample(scores[:20], 5, 500, seed=7)[0])
     assert np.any(one != sample(scores, 5, 500, seed=8, offsets=[0, 20, 60]))

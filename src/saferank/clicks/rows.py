@@ -27,7 +27,7 @@ from saferank.data import RankingData
 from saferank.errors import require
 from saferank.files import whole_file
 from saferank.flat import Floats, Ints
-from saferank.kernels import kernel, parallel_kernel, prange
+from saferank.kernels import kernel, parallel_kernel
 from saferank.marks import PARQUET_METADATA
 from saferank.progress import bar
 
@@ -107,14 +107,16 @@ def _batches(
         )
         start = stream(seed, "rows")
         how = (policy.scores, policy.offsets, policy.deterministic, click, going_on)
-        _fill(first, start, order, bounds, *how, batch)
+        _fill(size, first, start, order, bounds, *how, batch)
         yield first, batch
 
 
 @parallel_kernel
 def _fill(
+    start: int,
+    stop: int,
     first: int,
-    start: np.uint64,
+    seed: np.uint64,
     order: Ints,
     bounds: Floats,
     scores: Floats,
@@ -126,8 +128,8 @@ def _fill(
 ) -> None:
     """Draw the sessions of a batch, each from a stream that its number alone decides."""
     query, shown, clicked = batch.query, batch.shown, batch.clicked
-    for index in prange(query.size):
-        state = numbered(start, first + index)
+    for index in range(start, stop):
+        state = numbered(seed, first + index)
         at = np.searchsorted(bounds, uniform(state) * bounds[-1], side="right")
         query[index] = order[min(at, order.size - 1)]
         begin, end = offsets[query[index]], offsets[query[index] + 1]

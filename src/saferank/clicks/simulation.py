@@ -24,9 +24,10 @@ from saferank.clicks.users import Patience, Users
 from saferank.data import RankingData
 from saferank.errors import require
 from saferank.flat import Floats, Ints
-from saferank.kernels import kernel, threads
+from saferank.kernels import kernel
 from saferank.logs import Counts
 from saferank.progress import bar
+from saferank.threads import threads
 
 MOST_SESSIONS = 10**15
 _BLOCKS = 200
@@ -188,8 +189,7 @@ def _multinomial(total: int, share: Floats, state: np.uint64) -> Ints:
 def _in_threads(task: _Task, shown: Ints, clicked: Ints) -> Iterator[tuple[int, int]]:
     """Run the blocks of a task; those that are done come as they end.
 
-    Python's threads, not a parallel kernel: inside one, the same code is compiled to run a third
-    slower, and every block would wait for its slowest thread.
+    They come as they end, so that a bar can move; a parallel kernel would return at the end of all.
     """
     blocks = _blocks(task.numbers)
     with ThreadPoolExecutor(min(threads(), max(1, len(blocks)))) as pool:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from saferank import flat
 from saferank.data.ranking import Features, RankingData
 from saferank.flat import Ints
-from saferank.kernels import parallel_kernel, prange
+from saferank.kernels import parallel_kernel
 
 MANY_GRADES: Final = 20
 """Labels with more different values than this are not grades."""
@@ -139,20 +139,25 @@ def _sentence(count: int, total: int | None, thing: str, one: str, more: str) ->
 
 def _columns(features: Features) -> tuple[Ints, int]:
     """Constant columns, and how many values are not finite."""
-    low, high, wrong = _column_facts(features)
+    rows, columns = features.shape
+    pieces = min(64, max(rows, 1))
+    lows = np.full((pieces, columns), np.inf, dtype=np.float32)
+    highs = np.full((pieces, columns), -np.inf, dtype=np.float32)
+    others = np.zeros((pieces, columns), dtype=np.int64)
+    _column_facts(pieces, features, lows, highs, others)
+    low, high, wrong = lows.min(axis=0), highs.max(axis=0), others.sum(axis=0)
     constant = (low == high) if features.shape[0] else np.zeros(features.shape[1], dtype=bool)
     return np.flatnonzero(constant & (wrong == 0)), int(wrong.sum())
 
 
 @parallel_kernel
-def _column_facts(features: Features) -> tuple[Features, Features, Ints]:
-    """Smallest and largest finite value and the number of others, of each column."""
+def _column_facts(
+    start: int, stop: int, features: Features, low: Features, high: Features, wrong: Ints
+) -> None:
+    """Smallest and largest finite value and the number of others, of each piece's columns."""
     rows, columns = features.shape
-    pieces = min(64, max(rows, 1))
-    low = np.full((pieces, columns), np.inf, dtype=np.float32)
-    high = np.full((pieces, columns), -np.inf, dtype=np.float32)
-    wrong = np.zeros((pieces, columns), dtype=np.int64)
-    for piece in prange(pieces):
+    pieces = low.shape[0]
+    for piece in range(start, stop):
         for row in range(rows * piece // pieces, rows * (piece + 1) // pieces):
             for column in range(columns):
                 value = features[row, column]
@@ -161,11 +166,6 @@ def _column_facts(features: Features) -> tuple[Features, Features, Ints]:
                     high[piece, column] = max(high[piece, column], value)
                 else:
                     wrong[piece, column] += 1
-    for piece in range(1, pieces):
-        low[0] = np.minimum(low[0], low[piece])
-        high[0] = np.maximum(high[0], high[piece])
-        wrong[0] += wrong[piece]
-    return low[0], high[0], wrong[0]
 
 
 def duplicate_rows(features: Features, offsets: Ints) -> npt.NDArray[np.bool_]:
@@ -173,7 +173,8 @@ def duplicate_rows(features: Features, offsets: Ints) -> npt.NDArray[np.bool_]:
 
     Rows are sorted by hash within their query, and each is compared with the one before.
     """
-    hashes, query = _hashes(features), flat.query_of(offsets)
+    hashes, query = np.empty(features.shape[0], dtype=np.uint64), flat.query_of(offsets)
+    _hashes(hashes.size, features, hashes)
     order = np.lexsort((hashes, query))
     before, here = order[:-1], order[1:]
     alike = (hashes[here] == hashes[before]) & (query[here] == query[before])
@@ -186,13 +187,11 @@ def duplicate_rows(features: Features, offsets: Ints) -> npt.NDArray[np.bool_]:
 
 
 @parallel_kernel
-def _hashes(features: Features) -> npt.NDArray[np.uint64]:
+def _hashes(start: int, stop: int, features: Features, hashes: npt.NDArray[np.uint64]) -> None:
     """A 64-bit hash of each row's values; -0 and 0 are one value."""
-    hashes = np.empty(features.shape[0], dtype=np.uint64)
-    for row in prange(features.shape[0]):
+    for row in range(start, stop):
         mixed = np.uint64(0x9E3779B97F4A7C15)
         for word in (features[row] + np.float32(0)).view(np.uint32):
             mixed = (mixed ^ np.uint64(word)) * np.uint64(0xFF51AFD7ED558CCD)
             mixed ^= mixed >> np.uint64(32)
         hashes[row] = mixed
-    return hashes

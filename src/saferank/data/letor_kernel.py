@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from saferank.data.decimals import BAD, UNSURE, Bytes, number
 from saferank.flat import Ints
-from saferank.kernels import kernel, parallel_kernel, prange
+from saferank.kernels import kernel, parallel_kernel
 
 MAX_INDEX: Final = 100_000
 """A larger feature index is taken for a mistake."""
@@ -67,15 +67,19 @@ class Rules(NamedTuple):
 
 
 @parallel_kernel
-def survey(text: Bytes, cuts: Ints) -> Ints:
-    """Lines, documents, largest last index and where its line is, of each chunk."""
-    found = np.zeros((cuts.size - 1, 4), dtype=np.int64)
-    for chunk in prange(cuts.size - 1):
+def _survey_chunks(start: int, stop: int, text: Bytes, cuts: Ints, found: Ints) -> None:
+    for chunk in range(start, stop):
         lines, documents, width, widest = _survey(text, cuts[chunk], cuts[chunk + 1])
         found[chunk, 0] = lines
         found[chunk, 1] = documents
         found[chunk, 2] = width
         found[chunk, 3] = widest
+
+
+def survey(text: Bytes, cuts: Ints) -> Ints:
+    """Lines, documents, largest last index and where its line is, of each chunk."""
+    found = np.zeros((cuts.size - 1, 4), dtype=np.int64)
+    _survey_chunks(cuts.size - 1, text, cuts, found)
     return found
 
 
@@ -135,19 +139,32 @@ def _index_before(text: Bytes, colon: int, first: int) -> int:
 
 
 @parallel_kernel
-def fill(text: Bytes, cuts: Ints, first_row: Ints, rows: Rows, rules: Rules) -> Ints:
-    """Fill the rows of each chunk: what is wrong (0: nothing), where, and values left as NaN.
-
-    A value left as NaN is well formed, but its rounding is not certain here.
-    """
-    found = np.zeros((cuts.size - 1, 3), dtype=np.int64)
-    for chunk in prange(cuts.size - 1):
+def _fill_chunks(
+    start: int,
+    stop: int,
+    text: Bytes,
+    cuts: Ints,
+    first_row: Ints,
+    rows: Rows,
+    rules: Rules,
+    found: Ints,
+) -> None:
+    for chunk in range(start, stop):
         wrong, where, unsure = _fill(
             text, cuts[chunk : chunk + 2], first_row[chunk : chunk + 2], rows, rules
         )
         found[chunk, 0] = wrong
         found[chunk, 1] = where
         found[chunk, 2] = unsure
+
+
+def fill(text: Bytes, cuts: Ints, first_row: Ints, rows: Rows, rules: Rules) -> Ints:
+    """Fill the rows of each chunk: what is wrong (0: nothing), where, and values left as NaN.
+
+    A value left as NaN is well formed, but its rounding is not certain here.
+    """
+    found = np.zeros((cuts.size - 1, 3), dtype=np.int64)
+    _fill_chunks(cuts.size - 1, text, cuts, first_row, rows, rules, found)
     return found
 
 

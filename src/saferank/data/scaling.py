@@ -28,7 +28,7 @@ from saferank.data.encoding import Encoding
 from saferank.data.ranking import Features, RankingData
 from saferank.errors import InputError, require
 from saferank.flat import Floats, Ints
-from saferank.kernels import parallel_kernel, prange
+from saferank.kernels import parallel_kernel
 
 _ROWS: Final = 8192
 
@@ -154,7 +154,9 @@ class Scaling:
         if kind.within_query:
             if offsets is None:
                 raise InputError(f"`offsets` must be given, as {self.kind} scales within queries.")
-            return _within_queries(features, offsets)
+            within = np.zeros_like(features)
+            _within_queries(offsets.size - 1, features, offsets, within)
+            return within
         if self.centre is None or self.spread is None:
             return features
         scaled = np.empty_like(features)
@@ -235,9 +237,10 @@ def _quantiles(features: Features, tail: float) -> tuple[Floats, Floats]:
 
 
 @parallel_kernel
-def _within_queries(features: Features, offsets: Ints) -> Features:
-    scaled = np.zeros_like(features)
-    for query in prange(offsets.size - 1):
+def _within_queries(
+    start: int, stop: int, features: Features, offsets: Ints, scaled: Features
+) -> None:
+    for query in range(start, stop):
         first, last = offsets[query], offsets[query + 1]
         if first == last:
             continue
@@ -253,4 +256,3 @@ def _within_queries(features: Features, offsets: Ints) -> Features:
                     width = np.float64(high[column]) - np.float64(low[column])
                     above = np.float64(features[row, column]) - np.float64(low[column])
                     scaled[row, column] = above / width
-    return scaled

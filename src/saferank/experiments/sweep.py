@@ -29,6 +29,7 @@ from saferank.experiments.jobs import (
 from saferank.experiments.study import open_collection
 from saferank.progress import bar
 from saferank.scratch import remove_litter
+from saferank.threads import use_threads
 
 _DEATHS = 3
 """How often workers may die (out of memory, say) before the sweep gives up."""
@@ -142,17 +143,15 @@ def _collection(data: str, folder: Path) -> Collection:
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Work on one core: the others have processes of their own."""
-    import numba
     import torch
 
-    before = numba.get_num_threads(), torch.get_num_threads()
-    numba.set_num_threads(1)
+    before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        yield
+        with use_threads(1):
+            yield
     finally:
-        numba.set_num_threads(before[0])
-        torch.set_num_threads(before[1])
+        torch.set_num_threads(before)
 
 
 def in_processes(tasks: Sequence[Task], *, workers: int) -> Iterator[Done]:

@@ -15,7 +15,7 @@ from saferank.clicks import ClickModel
 from saferank.errors import InputError, require
 from saferank.flat import Floats, Ints
 from saferank.gains.propensities import Propensities
-from saferank.kernels import parallel_kernel, prange
+from saferank.kernels import parallel_kernel
 from saferank.logs import Counts
 
 
@@ -88,7 +88,11 @@ def click_model(known: Evidence) -> Floats:
     \beta_k)` with a prior of one relevant and one irrelevant vote; 1/2 for a document never shown.
     """
     counts, users = known.counts, known.users
-    return _most_likely(counts.impressions, counts.clicks, users.alpha, users.beta)
+    relevance = np.empty(counts.documents)
+    _most_likely(
+        counts.documents, counts.impressions, counts.clicks, users.alpha, users.beta, relevance
+    )
+    return relevance
 
 
 def _ratio(above: Floats, below: Floats) -> Floats:
@@ -98,10 +102,11 @@ def _ratio(above: Floats, below: Floats) -> Floats:
 
 
 @parallel_kernel
-def _most_likely(shown: Ints, clicked: Ints, alpha: Floats, beta: Floats) -> Floats:
+def _most_likely(
+    start: int, stop: int, shown: Ints, clicked: Ints, alpha: Floats, beta: Floats, result: Floats
+) -> None:
     # The log-likelihood is concave in R, so its derivative changes sign once: bisection.
-    result = np.empty(shown.shape[0])
-    for document in prange(shown.shape[0]):
+    for document in range(start, stop):
         low, high = 0.0, 1.0
         for _ in range(50):
             middle = 0.5 * (low + high)
@@ -118,7 +123,6 @@ def _most_likely(shown: Ints, clicked: Ints, alpha: Floats, beta: Floats) -> Flo
             else:
                 high = middle
         result[document] = 0.5 * (low + high)
-    return result
 
 
 @dataclass(frozen=True)

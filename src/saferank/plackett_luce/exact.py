@@ -8,7 +8,7 @@ import numpy.typing as npt
 from saferank import flat, metrics
 from saferank.errors import require
 from saferank.flat import Floats, Ints
-from saferank.kernels import parallel_kernel, prange
+from saferank.kernels import parallel_kernel
 from saferank.metrics import Empty, Gain
 from saferank.plackett_luce import nodes
 from saferank.plackett_luce.exposures import exposures
@@ -79,7 +79,10 @@ def deterministic_exposure(
     array([0.5, 1. , 0. ])
     """
     cuts = flat.check_offsets(offsets, np.size(scores))
-    return _sorted_weights(flat.check_values("scores", scores, cuts), check_weights(weights), cuts)
+    values = flat.check_values("scores", scores, cuts)
+    omega = np.zeros(values.size)
+    _sorted_weights(cuts.size - 1, values, check_weights(weights), cuts, omega)
+    return omega
 
 
 def rank_probabilities(
@@ -131,11 +134,11 @@ def check_weights(weights: npt.ArrayLike) -> Floats:
 
 
 @parallel_kernel
-def _sorted_weights(scores: Floats, weights: Floats, offsets: Ints) -> Floats:
-    omega = np.zeros(scores.size)
-    for query in prange(offsets.size - 1):
+def _sorted_weights(
+    start: int, stop: int, scores: Floats, weights: Floats, offsets: Ints, omega: Floats
+) -> None:
+    for query in range(start, stop):
         first, last = offsets[query], offsets[query + 1]
         order = np.argsort(-scores[first:last], kind="mergesort")
         for rank in range(min(weights.size, last - first)):
             omega[first + order[rank]] = weights[rank]
-    return omega

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from saferank.flat import Floats, Ints
-from saferank.kernels import kernel, parallel_kernel, prange
+from saferank.kernels import kernel, parallel_kernel
 from saferank.plackett_luce import lanes, race
 from saferank.plackett_luce.nodes import Grid
 from saferank.plackett_luce.race import SEEN, W
@@ -97,8 +97,16 @@ def _of_query(scores: Floats, weights: Floats, grid: Grid, omega: Floats) -> Non
 
 
 @parallel_kernel
-def _of_queries(scores: Floats, weights: Floats, offsets: Ints, grid: Grid, omega: Floats) -> None:
-    for query in prange(offsets.size - 1):
+def _of_queries(
+    start: int,
+    stop: int,
+    scores: Floats,
+    weights: Floats,
+    offsets: Ints,
+    grid: Grid,
+    omega: Floats,
+) -> None:
+    for query in range(start, stop):
         first, last = offsets[query], offsets[query + 1]
         if last > first:
             _of_query(scores[first:last], weights, grid, omega[first:last])
@@ -107,5 +115,5 @@ def _of_queries(scores: Floats, weights: Floats, offsets: Ints, grid: Grid, omeg
 def exposures(scores: Floats, weights: Floats, offsets: Ints, grid: Grid) -> Floats:
     """Exposure of each document of all queries."""
     omega = np.zeros(scores.size)
-    _of_queries(scores, weights, offsets, grid, omega)
+    _of_queries(offsets.size - 1, scores, weights, offsets, grid, omega)
     return omega

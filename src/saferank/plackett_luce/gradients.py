@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from saferank.flat import Floats, Ints
-from saferank.kernels import kernel, parallel_kernel, prange
+from saferank.kernels import kernel, parallel_kernel
 from saferank.plackett_luce import lanes, race
 from saferank.plackett_luce.nodes import Grid
 from saferank.plackett_luce.race import SEEN, W
@@ -158,6 +158,8 @@ def _of_query(
 
 @parallel_kernel
 def _of_queries(
+    start: int,
+    stop: int,
     scores: Floats,
     weights: Floats,
     slope: Floats,
@@ -165,7 +167,7 @@ def _of_queries(
     grid: Grid,
     gradient: Floats,
 ) -> None:
-    for query in prange(offsets.size - 1):
+    for query in range(start, stop):
         first, last = offsets[query], offsets[query + 1]
         if last > first:
             _of_query(scores[first:last], weights, slope[first:last], grid, gradient[first:last])
@@ -174,5 +176,5 @@ def _of_queries(
 def gradients(scores: Floats, weights: Floats, slope: Floats, offsets: Ints, grid: Grid) -> Floats:
     """Gradient in the score of each document of all queries."""
     gradient = np.zeros(scores.size)
-    _of_queries(scores, weights, slope, offsets, grid, gradient)
+    _of_queries(offsets.size - 1, scores, weights, slope, offsets, grid, gradient)
     return gradient

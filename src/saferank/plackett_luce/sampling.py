@@ -10,11 +10,10 @@ import numpy.typing as npt
 from saferank import flat
 from saferank.errors import require
 from saferank.flat import Floats, Ints
-from saferank.kernels import kernel, parallel_kernel, prange
+from saferank.kernels import kernel, parallel_kernel
 from saferank.seeds import generator
 
 _DRAWS_AT_A_TIME = 1 << 22
-_WORTH_THREADS = 1 << 16
 
 
 def sample(
@@ -53,8 +52,7 @@ def sample_query(scores: Floats, rankings: Ints, rng: np.random.Generator) -> No
     for start in range(0, rankings.shape[0], rows):
         part = rankings[start : start + rows]
         draws = rng.standard_exponential((part.shape[0], scores.size))
-        race = _race if draws.size < _WORTH_THREADS else _race_on_all_threads
-        race(scores, draws, part)
+        _race(part.shape[0], scores, draws, part)
 
 
 def log_probability(
@@ -105,14 +103,8 @@ def _cuts(scores: npt.ArrayLike, offsets: npt.ArrayLike | None) -> Ints:
 
 
 @parallel_kernel
-def _race_on_all_threads(scores: Floats, draws: Floats, rankings: Ints) -> None:
-    for row in prange(rankings.shape[0]):
-        _first_arrivals(scores, draws[row], rankings[row])
-
-
-@kernel
-def _race(scores: Floats, draws: Floats, rankings: Ints) -> None:
-    for row in range(rankings.shape[0]):
+def _race(start: int, stop: int, scores: Floats, draws: Floats, rankings: Ints) -> None:
+    for row in range(start, stop):
         _first_arrivals(scores, draws[row], rankings[row])
 
 

@@ -26,7 +26,7 @@ import numpy as np
 
 from saferank import flat
 from saferank.flat import Floats, Ints
-from saferank.kernels import kernel, parallel_kernel, prange
+from saferank.kernels import kernel, parallel_kernel
 from saferank.objectives import Objective, Terms
 from saferank.plackett_luce import exposure
 from saferank.rankers.goals import Judgement, Place, Rooted
@@ -41,7 +41,9 @@ def _change(gain: float, low: float, high: float, omega: float, moved: float) ->
 
 
 @parallel_kernel
-def lambdas(
+def _lambdas(
+    start: int,
+    stop: int,
     scores: Floats,
     weights: Floats,
     offsets: Ints,
@@ -49,10 +51,10 @@ def lambdas(
     gain: Floats,
     low: Floats,
     high: Floats,
-) -> tuple[Floats, Floats]:
-    """Push up and curvature of each score, from the pairs with one of them in the first K ranks."""
-    push, bend = np.zeros(scores.size), np.zeros(scores.size)
-    for query in prange(offsets.size - 1):
+    push: Floats,
+    bend: Floats,
+) -> None:
+    for query in range(start, stop):
         first, last = offsets[query], offsets[query + 1]
         order = first + np.argsort(-scores[first:last], kind="mergesort")
         for rank in range(min(weights.size, last - first)):
@@ -70,6 +72,20 @@ def lambdas(
                         push[down] -= change * wrong
                         bend[up] += change * wrong * (1 - wrong)
                         bend[down] += change * wrong * (1 - wrong)
+
+
+def lambdas(
+    scores: Floats,
+    weights: Floats,
+    offsets: Ints,
+    omega: Floats,
+    gain: Floats,
+    low: Floats,
+    high: Floats,
+) -> tuple[Floats, Floats]:
+    """Push up and curvature of each score, from the pairs with one of them in the first K ranks."""
+    push, bend = np.zeros(scores.size), np.zeros(scores.size)
+    _lambdas(offsets.size - 1, scores, weights, offsets, omega, gain, low, high, push, bend)
     return push, bend
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import copy
 import hashlib
 import itertools
+import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,9 +22,9 @@ from torch import Tensor, nn
 from saferank.data.ranking import Features
 from saferank.errors import InputError, require
 from saferank.flat import Floats
-from saferank.kernels import threads
 from saferank.rankers.tensors import read_tensors
 from saferank.seeds import generator
+from saferank.threads import run_all
 
 ModuleFactory = Callable[[int], nn.Module]
 
@@ -144,38 +146,51 @@ def _count(value: object, most: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
 
 
+class _Single:
+    """Who computes on one thread each, and how many threads torch had before."""
+
+    lock = threading.Lock()
+    inside = 0
+    before = 1
+    forked = False
+
+
+def _after_fork() -> None:
+    _Single.lock, _Single.inside, _Single.forked = threading.Lock(), 0, True
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
 @contextmanager
 def one_thread_each() -> Iterator[None]:
-    """Torch on one thread inside: parallel work is done in pieces instead."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
+    """Torch on one thread inside: parallel work is done in pieces instead.
+
+    Torch's number holds for the thread that sets it, that of its matrix products for the process:
+    the last thread to leave sets it back. In a forked child it stays at 1, as OpenMP hangs there.
+    """
+    with _Single.lock:
+        if _Single.inside == 0:
+            _Single.before = torch.get_num_threads()
+        _Single.inside += 1
+        torch.set_num_threads(1)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        with _Single.lock:
+            _Single.inside -= 1
+            if _Single.inside == 0 and not _Single.forked:
+                torch.set_num_threads(_Single.before)
 
 
 def _in_pieces(call: Callable[[int], Any], pieces: int) -> list[Any]:
-    workers = min(pieces, torch.get_num_interop_threads(), threads())
-    if workers <= 1:
-        return [call(piece) for piece in range(pieces)]
     with_mode = torch.is_inference_mode_enabled()
 
     def work(piece: int) -> Any:
-        with torch.inference_mode(with_mode):
+        with one_thread_each(), torch.inference_mode(with_mode):
             return call(piece)
 
-    return list(_pool().map(work, range(pieces)))
-
-
-_POOL: list[ThreadPoolExecutor] = []
-
-
-def _pool() -> ThreadPoolExecutor:
-    if not _POOL:
-        most = torch.get_num_interop_threads()
-        _POOL.append(ThreadPoolExecutor(most, initializer=torch.set_num_threads, initargs=(1,)))
-    return _POOL[0]
+    return run_all([partial(work, piece) for piece in range(pieces)])
 
 
 def forward(module: nn.Module, features: Features) -> list[Tensor]:

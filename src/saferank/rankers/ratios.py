@@ -5,15 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from saferank.flat import Floats, Ints
-from saferank.kernels import parallel_kernel, prange
+from saferank.kernels import parallel_kernel
 
 
 @parallel_kernel
-def ratio_gradient(scores: Floats, offsets: Ints, rankings: Ints, slope: Floats) -> Floats:
-    """Gradient in the scores of sum_y slope_y log pi(y); rankings are positions, then -1."""
-    queries, drawn, ranks = rankings.shape
-    result = np.zeros(scores.size)
-    for query in prange(queries):
+def _of_queries(
+    start: int,
+    stop: int,
+    scores: Floats,
+    offsets: Ints,
+    rankings: Ints,
+    slope: Floats,
+    result: Floats,
+) -> None:
+    _, drawn, ranks = rankings.shape
+    for query in range(start, stop):
         first, last = offsets[query], offsets[query + 1]
         if last == first:
             continue
@@ -39,4 +45,10 @@ def ratio_gradient(scores: Floats, offsets: Ints, rankings: Ints, slope: Floats)
             for rank in range(ranks):
                 if rankings[query, sample, rank] >= 0:
                     placed[rankings[query, sample, rank] - first] = 0.0
+
+
+def ratio_gradient(scores: Floats, offsets: Ints, rankings: Ints, slope: Floats) -> Floats:
+    """Gradient in the scores of sum_y slope_y log pi(y); rankings are positions, then -1."""
+    result = np.zeros(scores.size)
+    _of_queries(rankings.shape[0], scores, offsets, rankings, slope, result)
     return result

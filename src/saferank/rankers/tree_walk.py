@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from saferank.data.ranking import Features
 from saferank.flat import Array, Floats, Ints
-from saferank.kernels import inlined, parallel_kernel, prange
+from saferank.kernels import inlined, parallel_kernel
 from saferank.rankers.tree_text import Tree
 
 _ZERO = float(np.float32(1e-35))
@@ -66,16 +66,14 @@ def _goes_left(value: float, threshold: float, decision: int) -> bool:
 
 
 @parallel_kernel
-def walk(features: Features, nodes: Nodes) -> Floats:
-    """The sum of every document's leaves, tree by tree."""
-    scores = np.zeros(features.shape[0])
-    for row in prange(features.shape[0]):
+def _walk(start: int, stop: int, features: Features, nodes: Nodes, scores: Floats) -> None:
+    for row in range(start, stop):
         total = 0.0
         for tree in range(nodes.node_start.size - 1):
-            start = nodes.node_start[tree]
-            child = 0 if nodes.node_start[tree + 1] > start else -1
+            first = nodes.node_start[tree]
+            child = 0 if nodes.node_start[tree + 1] > first else -1
             while child >= 0:
-                at = start + child
+                at = first + child
                 value = np.float64(features[row, nodes.feature[at]])
                 if _goes_left(value, nodes.threshold[at], nodes.decision[at]):
                     child = nodes.left[at]
@@ -83,4 +81,10 @@ def walk(features: Features, nodes: Nodes) -> Floats:
                     child = nodes.right[at]
             total += nodes.leaf_value[nodes.leaf_start[tree] + ~child]
         scores[row] = total
+
+
+def walk(features: Features, nodes: Nodes) -> Floats:
+    """The sum of every document's leaves, tree by tree."""
+    scores = np.zeros(features.shape[0])
+    _walk(scores.size, features, nodes, scores)
     return scores

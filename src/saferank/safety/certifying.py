@@ -180,7 +180,7 @@ class _Pair:
                 curves = np.empty((2, own.size, GRID.size))
                 found = np.empty((own.size, GUARDED + 1))
                 query_facts(
-                    omega, omega0, offsets, promise.slack * total[own], limits, GRID,
+                    own.size, omega, omega0, offsets, promise.slack * total[own], limits, GRID,
                     found, curves[0], curves[1],
                 )  # fmt: skip
                 found[:, [LOSS, LARGEST, GUARDED]] /= scale[:, None]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from saferank.flat import Floats, Ints
-from saferank.kernels import kernel, parallel_kernel, prange
+from saferank.kernels import kernel, parallel_kernel
 
 TOLERANCE = 1e-9
 """Exposures are known to this (times the largest rank weight); comparisons allow for as much."""
@@ -86,7 +86,7 @@ def _facts(
 
 @parallel_kernel
 def query_facts(
-    omega: Floats, omega0: Floats, offsets: Ints, allowed: Floats,
+    start: int, stop: int, omega: Floats, omega0: Floats, offsets: Ints, allowed: Floats,
     promise: tuple[float, float, float], grid: Floats,
     facts: Floats, curves: Floats, guarded: Floats,
 ) -> None:  # fmt: skip
@@ -97,7 +97,7 @@ def query_facts(
     eta(1), the largest kappa within the slack, the lowest ratio, the guard's share of the new
     policy, and eta(keep) with the guard.
     """
-    for query in prange(offsets.size - 1):
+    for query in range(start, stop):
         first, last = offsets[query], offsets[query + 1]
         _facts(
             omega[first:last], omega0[first:last], allowed[query], promise, grid,
@@ -133,12 +133,19 @@ def with_shortfall(
 
 
 @parallel_kernel
+def _mixing_of_queries(
+    start: int, stop: int, omega: Floats, omega0: Floats, offsets: Ints, allowed: Floats,
+    keep: float, shares: Floats,
+) -> None:  # fmt: skip
+    for query in range(start, stop):
+        first, last = offsets[query], offsets[query + 1]
+        shares[query] = _mixing(omega[first:last], omega0[first:last], keep, allowed[query])
+
+
 def mixing_shares(
     omega: Floats, omega0: Floats, offsets: Ints, allowed: Floats, keep: float
 ) -> Floats:
     """The largest share of the new policy with which each query keeps its promise."""
     shares = np.ones(offsets.size - 1)
-    for query in prange(offsets.size - 1):
-        first, last = offsets[query], offsets[query + 1]
-        shares[query] = _mixing(omega[first:last], omega0[first:last], keep, allowed[query])
+    _mixing_of_queries(shares.size, omega, omega0, offsets, allowed, keep, shares)
     return shares

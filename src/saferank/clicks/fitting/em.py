@@ -16,7 +16,7 @@ import numpy as np
 
 from saferank.clicks.models import ClickModel
 from saferank.flat import Floats
-from saferank.kernels import kernel, parallel_kernel, prange
+from saferank.kernels import kernel, parallel_kernel
 
 MOST_STEPS = 1000
 _BLOCK = 1 << 14
@@ -186,16 +186,15 @@ def _expected(
     expected = np.zeros(documents)
     sums, likelihood = np.zeros((blocks, 4, ranks)), np.zeros(blocks)
     task = (*cells, relevant, other, values, expected, sums, likelihood)
-    if blocks == 1:  # waking other threads would cost more than they save
-        _expect_block(0, *task)
-    else:
-        _expect_blocks(*task)
+    _expect_blocks(blocks, *task)
     total: Floats = sums.sum(axis=0)
     return expected, total, float(np.sum(likelihood))
 
 
 @parallel_kernel
 def _expect_blocks(
+    start: int,
+    stop: int,
     shown: Floats,
     clicked: Floats,
     weight: Floats,
@@ -206,7 +205,7 @@ def _expect_blocks(
     sums: Floats,
     likelihood: Floats,
 ) -> None:
-    for block in prange(likelihood.size):
+    for block in range(start, stop):
         _expect_block(
             block, shown, clicked, weight, relevant, other, values, expected, sums, likelihood
         )

@@ -18,7 +18,7 @@ from scipy import stats
 
 from saferank.clicks.models import ClickModel
 from saferank.flat import Floats
-from saferank.kernels import kernel, parallel_kernel, prange
+from saferank.kernels import kernel, parallel_kernel
 from saferank.seeds import generator
 
 LEAST_EXPECTED = 5.0
@@ -131,13 +131,10 @@ def _distance(
 
 
 @parallel_kernel
-def best_relevance(shown: Floats, clicked: Floats, alpha: Floats, beta: Floats) -> Floats:
-    """The most likely R in [0, 1] of each document: where the slope of its likelihood is 0.
-
-    The likelihood is concave in R: Newton's steps, or halving wherever one leaves the bracket.
-    """
-    best = np.empty(shown.shape[0])
-    for document in prange(shown.shape[0]):
+def _best_of_documents(
+    start: int, stop: int, shown: Floats, clicked: Floats, alpha: Floats, beta: Floats, best: Floats
+) -> None:
+    for document in range(start, stop):
         n, c = shown[document], clicked[document]
         if _slope(n, c, alpha, beta, 0.0)[0] <= 0.0:
             best[document] = 0.0
@@ -160,6 +157,15 @@ def best_relevance(shown: Floats, clicked: Floats, alpha: Floats, beta: Floats) 
             if moved < 1e-12:
                 break
         best[document] = middle
+
+
+def best_relevance(shown: Floats, clicked: Floats, alpha: Floats, beta: Floats) -> Floats:
+    """The most likely R in [0, 1] of each document: where the slope of its likelihood is 0.
+
+    The likelihood is concave in R: Newton's steps, or halving wherever one leaves the bracket.
+    """
+    best = np.empty(shown.shape[0])
+    _best_of_documents(best.size, shown, clicked, alpha, beta, best)
     return best
 
 
