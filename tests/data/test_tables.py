@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from saferank.data import RankingData, read_items, write_items
+from saferank.data.features import repeated
 from saferank.errors import InputError
 
 ENDS = (".parquet", ".csv", ".csv.gz", ".txt", ".txt.gz")
@@ -221,3 +222,19 @@ def test_unknown_ends_and_missing_files_are_named(tmp_path: Path) -> None:
         read_items(tmp_path / "items.xlsx")
     with pytest.raises(InputError, match="a file that exists"):
         read_items(tmp_path / "items.csv")
+
+
+def test_names_of_columns_are_compared_in_one_pass() -> None:
+    class Name(str):
+        compared = 0
+
+        def __eq__(self, other: object) -> bool:
+            Name.compared += 1
+            return str.__eq__(self, other)
+
+        __hash__ = str.__hash__
+
+    names = [Name(f"f{number}") for number in range(2000)]
+    assert repeated(names) == []
+    assert repeated([*names, Name("f7")]) == ["f7"]
+    assert Name.compared < 10 * len(names)

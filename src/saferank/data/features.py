@@ -6,6 +6,7 @@ numbers for names: "1", "2", ...
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
@@ -52,7 +53,7 @@ class FeatureSchema:
 
     def __post_init__(self) -> None:
         if len(self._places) < len(self.names):
-            twice = sorted(name for name in self._places if self.names.count(name) > 1)
+            twice = repeated(self.names)
             raise InputError(f"`features` must have different names; got {_listed(twice)} twice.")
 
     @classmethod
@@ -138,3 +139,12 @@ def _numbered(width: int) -> FeatureSchema:
 def _listed(names: Iterable[str]) -> str:
     few = [f"`{name}`" for name in names]
     return ", ".join(few[:5]) + (f" and {len(few) - 5} more" if len(few) > 5 else "")
+
+
+def repeated(names: Iterable[str]) -> list[str]:
+    """The names that are there more than once, found in one pass.
+
+    >>> repeated(["price", "stock", "price"])
+    ['price']
+    """
+    return sorted(name for name, times in Counter(names).items() if times > 1)

@@ -7,6 +7,7 @@ from typing import Any, Final, Protocol, TypeGuard, runtime_checkable
 
 import pyarrow as pa
 
+from saferank.data.features import repeated
 from saferank.errors import InputError, require
 
 _INDEX: Final = re.compile(r"__index_level_\d+__")
@@ -44,7 +45,7 @@ def as_arrow(table: ArrowTable, name: str = "table") -> pa.Table:
         text = " ".join(str(error).split())
         raise InputError(f"`{name}` must be a table that Arrow can hold; {text}.") from error
     names = [column for column in arrow.column_names if not _INDEX.fullmatch(column)]
-    twice = sorted({column for column in names if names.count(column) > 1})
+    twice = repeated(names)
     require(not twice, name, "a table of different column names", twice)
     return pa.table({column: _plain(arrow[column]) for column in names})
 

@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 
 from saferank.data.column_readers import is_number, kind_of_type
-from saferank.data.features import Feature, FeatureSchema, Kind
+from saferank.data.features import Feature, FeatureSchema, Kind, repeated
 from saferank.errors import InputError, require
 
 IDS: Final[tuple[str, ...]] = ("query_id", "doc_id")
@@ -85,7 +85,7 @@ class Layout:
 
 def _names(table: str, there: list[str], columns: Mapping[str, str]) -> dict[str, str]:
     """The table's column of each name: as it is called, unless `columns` says otherwise."""
-    twice = sorted({name for name in there if there.count(name) > 1})
+    twice = repeated(there)
     require(not twice, table, "a table of different column names", twice)
     for name, own in columns.items():
         if own not in there:
