@@ -155,9 +155,42 @@ def escaping_json(entry: Path) -> None:
     (entry / "entry.json").write_text(json.dumps(record))
 
 
+def flipped_bit(entry: Path) -> None:
+    path = entry / "features.npy"
+    data = bytearray(path.read_bytes())
+    data[-9] ^= 1
+    path.write_bytes(data)
+
+
+def swapped_labels(entry: Path) -> None:
+    np.save(entry / "labels.npy", np.load(entry / "labels.npy")[::-1].copy())
+
+
+def renamed_feature(entry: Path) -> None:
+    text = (entry / "entry.json").read_text()
+    assert '"y"' in text
+    (entry / "entry.json").write_text(text.replace('"y"', '"w"'))
+
+
+def nested_header(entry: Path) -> None:
+    path = entry / "labels.npy"
+    data = path.read_bytes()
+    path.write_bytes(data[:10] + b"(" * 110 + data[120:])
+
+
+def pipe(entry: Path) -> None:
+    (entry / "labels.npy").unlink()
+    os.mkfifo(entry / "labels.npy")
+
+
 @pytest.mark.parametrize(
     "corrupt",
     [
+        flipped_bit,
+        swapped_labels,
+        renamed_feature,
+        nested_header,
+        pipe,
         cut_array,
         lengthen_array,
         empty_array,
@@ -171,7 +204,7 @@ def escaping_json(entry: Path) -> None:
         escaping_json,
     ],
 )
-def test_a_corrupt_entry_is_built_anew(source: Path, corrupt: Callable[[Path], None]) -> None:
+def test_a_corrupt_entry_is_rebuilt(source: Path, corrupt: Callable[[Path], None]) -> None:
     load(source, Builder(example()))
     corrupt(entry_places(source, OPTIONS)[0])
     build = Builder(example())
