@@ -24,12 +24,11 @@ def points(log: str) -> list[dict[str, Any]]:
         count(log, output=Path(folder) / "counts.parquet")
         fit = fit_position_bias(read_counts(Path(folder) / "counts.parquet"))
     rows: list[dict[str, Any]] = []
-    for rank, (rate, alpha, error) in enumerate(
-        zip(rates, fit.model.alpha, fit.alpha_error, strict=True), start=1
+    for rank, (rate, slope, (low, high)) in enumerate(
+        zip(rates, fit.canonical.slope, fit.uncertainty.slope, strict=True), start=1
     ):
         rows.append({"rank": rank, "curve": RAW, "value": rate / rates[0]})
-        low, high = alpha - 1.96 * error, alpha + 1.96 * error
-        rows.append({"rank": rank, "curve": FITTED, "value": alpha, "low": low, "high": high})
+        rows.append({"rank": rank, "curve": FITTED, "value": slope, "low": low, "high": high})
     return rows
 
 

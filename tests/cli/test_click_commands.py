@@ -37,10 +37,10 @@ def test_from_simulated_clicks_to_a_click_model(saferank, tmp_path: Path) -> Non
     assert "2,000,000 sessions of 400 queries" in out
     assert align(CountTable.open(counts), read_items(items))[0].total == 2_000_000
     bias, chart = tmp_path / "bias.json", tmp_path / "bias.svg"
-    code, out, _ = saferank("bias", counts, "-o", bias, "--chart", chart, "--bootstrap", 5)
+    code, out, _ = saferank("bias", counts, "-o", bias, "--chart", chart, "--folds", 5)
     assert code == 0
     assert "All ranks are connected" in out
-    assert "The click model fits" in out
+    assert "No deviation from the click model was found" in out
     assert "====" in out
     assert chart.read_text().startswith("<svg")
     found = canonical(ClickModel.load(bias)).slope
@@ -54,7 +54,7 @@ def test_bias_as_json_by_position_and_features(saferank, tmp_path: Path) -> None
     assert code == 0
     assert len(json.loads(out)["clicks"]) == 3
     code, out, _ = saferank(
-        "bias", counts, "--kind", "position", "--items", items, "--bootstrap", 0, "--json"
+        "bias", counts, "--kind", "position", "--items", items, "--folds", 0, "--json"
     )
     record = json.loads(out)
     assert record["method"] == "em"
@@ -112,6 +112,65 @@ def test_bad_options_of_simulate(saferank, tmp_path: Path, arguments, words: str
 def test_bad_options_of_bias(saferank, tmp_path: Path, arguments, words: str) -> None:  # type: ignore[no-untyped-def]
     counts = tmp_path / "counts.parquet"
     saferank("simulate", "-o", counts, "--sessions", 10_000)
-    code, _, err = saferank("bias", counts, "--bootstrap", 0, *arguments)
+    code, _, err = saferank("bias", counts, "--folds", 0, *arguments)
     assert code == 2
     assert words in err
+
+
+def test_bias_prints_what_the_log_tells_and_keeps_alpha_and_beta(saferank, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    counts, bias = tmp_path / "counts.parquet", tmp_path / "bias.json"
+    saferank("simulate", "-o", counts, "--sessions", "2e6")
+    code, out, _ = saferank("bias", counts, "-o", bias)
+    assert code == 0
+    # The scale sets beta of the last rank to 0; the truth is 0.08, so it has no interval.
+    assert "[0.0000, 0.0000]" not in out
+    assert "1 (reference)" in out
+    assert "R = 0 is a document never clicked at rank 5" in " ".join(out.split())
+    record = json.loads(bias.read_text())
+    assert record["beta"][4] == 0
+    form, true = record["canonical"], canonical(trust_bias())
+    for name in ("slope", "intercept"):
+        for rank, (low, high) in enumerate(form[f"{name}_interval"]):
+            assert low <= form[name][rank] <= high
+    assert form["slope_interval"][4][0] < true.slope[4] < form["slope_interval"][4][1]
+    low, high = form["level_interval"][4]
+    assert low < true.level(form["level_at"])[4] < high
+    assert ClickModel.load(bias).alpha.tolist() == record["alpha"]
+
+
+def test_bias_leaves_out_the_sessions_to_judge_by(  # type: ignore[no-untyped-def]
+    saferank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from saferank import logs
+    from saferank.logs import Counts, read_counts
+
+    path = tmp_path / "counts.parquet"
+    saferank("simulate", "-o", path, "--sessions", "200_000", "--users", "position")
+    learn = read_counts(path).part("all")
+    # Sessions to judge by of quite different users: a fit that used them would be off.
+    judge = Counts(learn.offsets, learn.impressions, np.minimum(learn.impressions, 1))
+    monkeypatch.setattr(logs, "read_counts", lambda _: Counts.of_parts(learn, judge))
+    code, out, _ = saferank("bias", path, "--kind", "position", "--json")
+    assert code == 0
+    record = json.loads(out)
+    assert record["sessions"] == {"used": learn.total, "left_out_to_judge_by": judge.total}
+    expected = 1 / np.arange(1, 6)
+    np.testing.assert_allclose(record["canonical"]["slope"], expected, rtol=0.1)
+    _, out, _ = saferank("bias", path, "--kind", "position")
+    assert f"{learn.total:,} sessions of 400 queries were used" in out
+    assert f"{judge.total:,} to judge by were left out" in out
+
+
+def test_a_fixed_ranking_with_items_does_not_say_that_nothing_can_be_told(  # type: ignore[no-untyped-def]
+    saferank, tmp_path: Path
+) -> None:
+    counts, items = tmp_path / "counts.parquet", tmp_path / "items.parquet"
+    saferank(
+        "simulate", "-o", counts, "--sessions", 50_000, "--deterministic", "--items", items,
+        "--users", "position",
+    )  # fmt: skip
+    code, out, _ = saferank("bias", counts, "--kind", "position", "--items", items, "--folds", 5)
+    assert code == 0
+    said = " ".join(out.split())
+    assert "as far as relevance is a logistic function of the features" in said
+    assert "What can still be done" not in said

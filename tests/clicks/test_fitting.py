@@ -68,7 +68,7 @@ def distance(fit: FittedBias, truth: ClickModel) -> Floats:
 @pytest.mark.parametrize("kind", ["trust", "position"])
 def test_the_users_are_found_within_three_standard_errors(kind: str, method: str) -> None:
     counts = clicks_of(TRUTH[kind], 10**7)
-    fit = FIT[kind](counts, method=method, bootstrap=40)  # type: ignore[arg-type]
+    fit = FIT[kind](counts, method=method, folds=40)  # type: ignore[arg-type]
     z = distance(fit, TRUTH[kind])
     assert np.abs(z).max() < 3
     assert np.nanmax(fit.slope_error) < 0.02
@@ -80,7 +80,7 @@ def test_the_users_are_found_within_three_standard_errors(kind: str, method: str
 def test_relevance_by_features_finds_them_too(kind: str) -> None:
     data, _ = collection()
     counts = clicks_of(TRUTH[kind], 10**6)
-    fit = FIT[kind](counts, features=data.features, bootstrap=40)  # type: ignore[arg-type]
+    fit = FIT[kind](counts, features=data.features, folds=40)  # type: ignore[arg-type]
     assert np.abs(distance(fit, TRUTH[kind])).max() < 3.5
 
 
@@ -89,7 +89,7 @@ def test_features_tell_what_a_deterministic_log_cannot() -> None:
     counts = clicks_of(position_bias(), 10**6, deterministic=True)
     with pytest.raises(InputError, match="always shown at one rank"):
         fit_position_bias(counts)
-    fit = fit_position_bias(counts, features=data.features, bootstrap=20)
+    fit = fit_position_bias(counts, features=data.features, folds=20)
     assert np.abs(distance(fit, position_bias())).max() < 3.5
     assert "Every document was always shown at one rank" in fit.identifiability.verdict
     assert fit.misfit.cells == 0
@@ -97,10 +97,10 @@ def test_features_tell_what_a_deterministic_log_cannot() -> None:
 
 def test_both_methods_agree_and_another_reference_tells_the_same() -> None:
     counts = clicks_of(trust_bias(), 10**6)
-    em = fit_trust_bias(counts, method="em", bootstrap=0)
-    harvest = fit_trust_bias(counts, method="harvest", bootstrap=0)
+    em = fit_trust_bias(counts, method="em", folds=0)
+    harvest = fit_trust_bias(counts, method="harvest", folds=0)
     np.testing.assert_allclose(em.canonical.slope, harvest.canonical.slope, atol=0.03)
-    third = fit_trust_bias(counts, method="em", bootstrap=0, reference=3)
+    third = fit_trust_bias(counts, method="em", folds=0, reference=3)
     again = canonical(third.model, 1)
     np.testing.assert_allclose(again.slope, em.canonical.slope, rtol=1e-3)
     np.testing.assert_allclose(third.model.alpha, em.model.alpha, atol=1e-3)
@@ -111,15 +111,15 @@ def test_harvesting_is_not_misled_by_documents_that_were_shown_rarely() -> None:
     data, scores = collection(queries=1200)
     counts = simulate(data, scores, trust_bias(), 24_000, 0, highest_grade=1)
     true = canonical(trust_bias())
-    harvest = fit_trust_bias(counts, bootstrap=30)
+    harvest = fit_trust_bias(counts, folds=30)
     assert np.abs(distance(harvest, trust_bias())).max() < 3.5
-    em = fit_trust_bias(counts, method="em", bootstrap=0)
+    em = fit_trust_bias(counts, method="em", folds=0)
     assert np.abs(em.canonical.slope - true.slope).max() > 0.3
 
 
 def test_relevance_of_documents_is_found_on_the_models_scale() -> None:
     data, _ = collection()
-    fit = fit_trust_bias(clicks_of(trust_bias(), 10**7), bootstrap=0)
+    fit = fit_trust_bias(clicks_of(trust_bias(), 10**7), folds=0)
     # The truth on the same scale: its click probability at rank 1, read through the fitted model.
     expected = (
         trust_bias().probability(data.known_labels)[:, 0] - fit.model.beta[0]
@@ -133,15 +133,15 @@ def test_relevance_of_documents_is_found_on_the_models_scale() -> None:
 )
 @pytest.mark.parametrize("kind", ["trust", "position"])
 def test_users_whose_clicks_depend_on_each_other_are_told(users: object, kind: str) -> None:
-    fit = FIT[kind](clicks_of(users, 10**6), bootstrap=0)
+    fit = FIT[kind](clicks_of(users, 10**6), folds=0)
     assert fit.misfit.found
     assert "does not fit" in fit.misfit.verdict
 
 
 def test_position_bias_does_not_explain_trust_bias() -> None:
     counts = clicks_of(trust_bias(), 10**6)
-    assert fit_position_bias(counts, bootstrap=0).misfit.size > 0.03
-    assert not fit_trust_bias(counts, bootstrap=0).misfit.found
+    assert fit_position_bias(counts, folds=0).misfit.size > 0.03
+    assert not fit_trust_bias(counts, folds=0).misfit.found
 
 
 @pytest.mark.parametrize("most", [30, 200, 2000])
@@ -233,7 +233,7 @@ def test_em_ends_where_the_likelihood_is_largest() -> None:
     shown = rng.integers(50, 300, size=(12, 3))
     p = trust_bias(3).probability(rng.uniform(size=12))
     cells = Cells(shown.astype(float), rng.binomial(shown, p).astype(float), np.ones(12))
-    estimate, _ = expectation_maximisation(
+    estimate = expectation_maximisation(
         cells, PerDocument(), first_estimate(cells, PerDocument(), trust=True), tolerance=1e-10
     )
     best = likelihood(cells, estimate, np.clip(estimate.parameters, 1e-12, 1 - 1e-12))
@@ -249,7 +249,7 @@ def test_em_ends_where_the_likelihood_is_largest() -> None:
 
 def test_position_bias_stays_without_beta() -> None:
     cells = random_cells(1)
-    estimate, _ = expectation_maximisation(
+    estimate = expectation_maximisation(
         cells, PerDocument(), first_estimate(cells, PerDocument(), trust=False)
     )
     assert estimate.other.tolist() == [0.0] * 3
@@ -283,20 +283,21 @@ def test_many_blocks_and_one_tell_the_same() -> None:
 
 
 def test_a_fit_is_saved_as_a_click_model(tmp_path: Path) -> None:
-    fit = fit_trust_bias(clicks_of(trust_bias(), 10**5), bootstrap=5)
+    fit = fit_trust_bias(clicks_of(trust_bias(), 10**5), folds=5)
     fit.save(tmp_path / "bias.json")
     again = ClickModel.load(tmp_path / "bias.json")
     np.testing.assert_array_equal(again.alpha, fit.model.alpha)
     assert fit.record()["identifiability"]["identified"]
 
 
-def test_the_same_seed_gives_the_same_errors() -> None:
+def test_the_same_seed_gives_the_same_fit_and_chance() -> None:
     counts = clicks_of(position_bias(), 10**5)
     first, second, third = (
-        fit_position_bias(counts, method="harvest", bootstrap=10, seed=seed) for seed in (0, 0, 1)
+        fit_position_bias(counts, method="harvest", folds=10, seed=seed) for seed in (0, 0, 1)
     )
-    np.testing.assert_array_equal(first.slope_error, second.slope_error)
-    assert not np.array_equal(first.slope_error, third.slope_error)
+    assert first.record() == second.record()
+    np.testing.assert_array_equal(first.slope_error, third.slope_error)
+    assert first.misfit.expected != third.misfit.expected
 
 
 @pytest.mark.parametrize(
@@ -305,7 +306,8 @@ def test_the_same_seed_gives_the_same_errors() -> None:
         ({"method": "guess"}, "method"),
         ({"reference": 0}, "reference"),
         ({"reference": 6}, "reference"),
-        ({"bootstrap": -1}, "bootstrap"),
+        ({"folds": -1}, "folds"),
+        ({"folds": 1}, "folds"),
         ({"features": np.zeros((3, 2))}, "features"),
         ({"features": np.zeros((1200, 2)), "method": "harvest"}, "method"),
         ({"features": np.full((1200, 2), np.nan)}, "features"),
@@ -320,7 +322,7 @@ def test_bad_options_of_a_fit_are_refused(options: dict[str, object], words: str
 def test_clicks_that_vary_less_than_chance_are_told() -> None:
     shown = np.full((10, 2), 2, dtype=np.int64)
     counts = Counts(np.arange(11), shown, shown // 2)
-    with pytest.raises(InputError, match="cannot be compared"):
+    with pytest.raises(InputError, match="trust bias cannot be told at rank 2"):
         fit_trust_bias(counts)
 
 
@@ -332,9 +334,67 @@ def test_logs_without_clicks_or_impressions_are_refused() -> None:
         fit_trust_bias(Counts([0, 4], nothing + 5, nothing))
 
 
-def test_em_that_does_not_come_to_rest_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_em_that_does_not_come_to_rest_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = clicks_of(position_bias(), 200_000)
-    assert fit_position_bias(counts, method="em", bootstrap=0).record()["converged"]
+    assert fit_position_bias(counts, method="em", folds=0).method == "em"
     monkeypatch.setattr("saferank.clicks.fitting.em.MOST_STEPS", 2)
-    stopped = fit_position_bias(counts, method="em", bootstrap=0)
-    assert not stopped.record()["converged"]
+    with pytest.raises(InputError, match="EM had not come to rest after 2 steps"):
+        fit_position_bias(counts, method="em", folds=0)
+
+
+def test_em_rests_although_the_scale_of_relevance_drifts_on() -> None:
+    """The paper's users: alpha and beta go on along scales that fit equally, lines do not."""
+    counts = clicks_of(trust_bias(), 10**6)
+    fit = fit_trust_bias(counts, method="em", folds=0)
+    np.testing.assert_allclose(fit.canonical.slope, canonical(trust_bias()).slope, atol=0.1)
+
+
+def test_position_bias_by_em_has_no_trust_out_of_rounding() -> None:
+    """Relevant documents only: what is left for irrelevant ones are the last bits of sums."""
+    counts = Counts([0, 2], [[1000, 1], [1, 1000]], [[500, 0], [0, 400]], [1001])
+    fit = fit_position_bias(counts, method="em", folds=0)
+    assert fit.model.beta.tolist() == [0.0, 0.0]
+
+
+def test_what_is_not_found_is_told_with_the_size_that_would_have_been() -> None:
+    fit = fit_trust_bias(clicks_of(trust_bias(), 10**6), folds=0)
+    assert not fit.misfit.found
+    assert 0 < fit.misfit.detectable < 0.02
+    assert f"by {fit.misfit.detectable:.4f} or more" in fit.misfit.verdict
+    few = fit_trust_bias(clicks_of(trust_bias(), 10**5), folds=0)
+    assert few.misfit.detectable > 2 * fit.misfit.detectable
+
+
+@pytest.mark.slow
+def test_deviations_of_the_detectable_size_are_found_four_times_in_five() -> None:
+    rng = np.random.default_rng(0)
+    shown = np.full((300, 5), 400.0)
+    p = trust_bias().probability(rng.uniform(0.2, 0.8, 300))
+    clicked = rng.binomial(400, p).astype(float)
+    size = misfit(shown, clicked, trust_bias()).detectable
+    # Deviations that no relevance explains: what is left of random ones, cell by cell.
+    turn = rng.choice([-1.0, 1.0], size=p.shape)
+    alpha, weight = trust_bias().alpha, 1 / (p * (1 - p))
+    turn -= ((turn * weight) @ alpha / (weight @ alpha**2))[:, None] * alpha
+    turn *= size / np.sqrt(np.mean(turn**2))
+    found, sizes = 0, []
+    for seed in range(100):
+        drawn = rng.binomial(400, p + turn).astype(float)
+        result = misfit(shown, drawn, trust_bias(), seed=seed)
+        found += result.found
+        sizes.append(result.size)
+    assert 68 <= found <= 95
+    assert np.mean(sizes) == pytest.approx(size, rel=0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["trust", "position"])
+def test_a_right_kind_of_model_is_hardly_ever_said_not_to_fit(kind: str) -> None:
+    """Errors of the fit are part of what chance makes of the misfit: 1 in 1000 logs is meant."""
+    data, scores = collection(40)
+    values = []
+    for seed in range(150):
+        counts = simulate(data, scores, TRUTH[kind], 20_000, seed, highest_grade=1)
+        values.append(FIT[kind](counts, folds=0, seed=seed).misfit.p_value)
+    assert np.sum(np.array(values) < 1e-3) <= 1
+    assert np.mean(np.array(values) < 0.1) < 0.2

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from saferank.clicks import fit_position_bias, identifiability, simulate, trust_bias
+from saferank.clicks import fit_position_bias, fit_trust_bias, identifiability, simulate, trust_bias
 from saferank.data import RankingData
 from saferank.errors import InputError
 from saferank.logs import Counts
@@ -20,7 +20,7 @@ def test_a_deterministic_log_cannot_tell() -> None:
     assert not found.identified
     assert found.components == ((1,), (2,), (3,))
     assert found.verdict.startswith(
-        "Every document was always shown at one rank: alpha cannot be told from relevance."
+        "Every document was always shown at one rank: the same documents cannot tell alpha from"
     )
     assert "What can still be done" in found.verdict
 
@@ -50,7 +50,20 @@ def test_a_chain_of_ranks_is_connected_without_a_direct_link() -> None:
     assert found.overlap.weight[0, 2] == 0
     assert found.weakest == (2, 3, 200.0)
     assert found.several == 2
-    assert "connected, well" in found.verdict
+    assert found.verdict.startswith(
+        "All ranks are connected: 2 of 3 documents were seen at several"
+    )
+
+
+def test_what_is_refused_fits_into_one_message() -> None:
+    """Forty ranks in eleven groups, one of them of thirty ranks."""
+    shown = np.diag(np.full(40, 5))
+    shown[:10, :10] = 1
+    with pytest.raises(InputError, match=r"and 8 more.*or bring a click model") as error:
+        fit_trust_bias(
+            Counts([0, 40], shown + 2 * np.eye(40, k=1, dtype=int), 0 * shown + shown // 5)
+        )
+    assert "…" not in str(error.value)
 
 
 def test_one_rank_and_none() -> None:

@@ -13,6 +13,7 @@ from saferank.errors import require
 
 if TYPE_CHECKING:
     from saferank.clicks import FittedBias
+    from saferank.logs import Counts
 
 
 def bias(
@@ -35,16 +36,20 @@ def bias(
         typer.Option(help="Items whose features describe relevance (needed by a fixed ranking)."),
     ] = None,
     reference: Annotated[int, typer.Option(help="The rank others are compared with.", min=1)] = 1,
-    bootstrap: Annotated[
-        int, typer.Option(help="Resamplings of queries for the intervals; 0: none.", min=0)
+    folds: Annotated[
+        int,
+        typer.Option(help="Parts of the log left out in turn for the intervals; 0: none.", min=0),
     ] = 50,
-    seed: Annotated[int, typer.Option(help="For the resampling.")] = 0,
+    seed: Annotated[int, typer.Option(help="For what chance makes of the misfit.")] = 0,
     chart: Annotated[
         Path | None, typer.Option(help="Draw the curve: .svg, .png, .pdf or .html.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Fit alpha and beta to counts, with 95 % intervals, and say whether the log can tell."""
+    """Fit alpha and beta to counts, with 95 % intervals, and say whether the log can tell.
+
+    Sessions that were set aside to judge a ranker by are left out.
+    """
     from saferank import clicks, logs
     from saferank.clicks.curves import save_chart
     from saferank.data import Scaling, read_items
@@ -60,12 +65,13 @@ def bias(
         table = logs.read_counts(counts)
     else:
         table, _ = logs.align(logs.CountTable.open(counts), data)
+    learn, judge = table.part("learn"), table.part("judge")
     fit = fits[kind](
-        table,
+        learn,
         method=method,  # type: ignore[arg-type]
         features=features,
         reference=reference,
-        bootstrap=bootstrap,
+        folds=folds,
         seed=seed,
     )
     if output is not None:
@@ -73,32 +79,24 @@ def bias(
     if chart is not None:
         save_chart(fit, chart)
     if json:
-        print_json(fit.record())
-    else:
-        _print(fit)
-        if output is not None:
-            typer.echo(f"The click model is in {output}.")
+        sessions = {"used": learn.total, "left_out_to_judge_by": judge.total}
+        print_json({**fit.record(), "sessions": sessions})
+        return
+    aside = f"; {judge.total:,} to judge by were left out" if judge.total else ""
+    typer.echo(f"{learn.total:,} sessions of {_asked(learn):,} queries were used{aside}.")
+    _print(fit)
+    if output is not None:
+        typer.echo(f"The click model is in {output}.")
+
+
+def _asked(counts: Counts) -> int:
+    return int((counts.sessions > 0).sum())
 
 
 def _print(fit: FittedBias) -> None:
-    from saferank.clicks.curves import curve_rows, sketch
+    from saferank.clicks.curves import columns, explanation, sketch
 
-    ranks = fit.model.ranks
-    rows = curve_rows(fit)
-    cells = [f"{row['value']:.4f}{_interval(row['low'], row['high'])}" for row in rows]
-    title = f"{fit.kind} bias by {fit.method}, with 95 % intervals"
-    table = [(rank + 1, cells[rank], cells[ranks + rank]) for rank in range(ranks)]
-    print_table(title, ["rank", "alpha", "beta"], table)
-    typer.echo(sketch(fit))
-    typer.echo(fit.identifiability.verdict)
-    typer.echo(fit.misfit.verdict)
-    if not fit.canonical.converged:
-        typer.echo("EM was still moving when it was stopped: try --method harvest beside it.")
-    typer.echo(
-        "Clicks identify alpha and beta up to the scale of relevance only: "
-        "`canonical` in the JSON does not depend on it."
-    )
-
-
-def _interval(low: float | None, high: float | None) -> str:
-    return "" if low is None else f"  [{low:.4f}, {high:.4f}]"
+    heads, rows = columns(fit)
+    print_table(f"{fit.kind} bias by {fit.method}, with 95 % intervals", heads, rows)
+    for line in (*explanation(fit), sketch(fit), *fit.sentences()):
+        typer.echo(line)

@@ -23,14 +23,18 @@ class Identifiability:
     components: tuple[tuple[int, ...], ...]
     """Groups of ranks that documents seen at several ranks connect."""
     several: int
-    """Documents seen at more than one rank."""
+    """Documents seen at more than one rank, often enough."""
     documents: int
     """Documents seen at all."""
+    least: int = 1
+    """Impressions at a rank that make a document seen there."""
+    moved: int = 0
+    """Documents seen at more than one rank at all, however seldom."""
 
     @property
     def deterministic(self) -> bool:
         """Whether every document was always shown at one rank."""
-        return self.several == 0
+        return self.moved == 0
 
     @property
     def identified(self) -> bool:
@@ -52,30 +56,43 @@ class Identifiability:
         raise AssertionError("a link without which ranks stay connected")
 
     @property
-    def verdict(self) -> str:
-        """What the log can tell, in plain sentences."""
+    def finding(self) -> str:
+        """Which ranks can be compared through the same documents, in one sentence."""
         if not self.shown:
             return "Nothing was shown: the log can tell nothing."
-        if self.documents and self.deterministic and len(self.shown) > 1:
-            return (
-                "Every document was always shown at one rank: alpha cannot be told from relevance. "
-                + _ADVICE
+        often = "" if self.least == 1 else " twice" if self.least == 2 else f" {self.least} times"
+        if self.several == 0 and len(self.shown) > 1:
+            said = (
+                "Every document was always shown at one rank"
+                if self.deterministic
+                else f"No document was shown{often} at each of two ranks"
             )
+            return f"{said}: the same documents cannot tell alpha from relevance."
         if not self.identified:
-            groups = ", ".join(_named(group) for group in self.components)
+            seen = f" shown{often} at both" if often else ""
             return (
-                f"Ranks fall into groups that no document connects ({groups}): alpha can be "
-                f"compared within a group only. {_ADVICE}"
+                f"Ranks fall into groups that no document{seen} connects ({self._groups}): they "
+                "cannot be compared."
             )
         if self.weakest is None:
             return "Only one rank was shown: there is no position bias to tell."
         first, second, weight = self.weakest
-        strength = "but only weakly" if weight < WEAK_LINK else "well"
         return (
-            f"All ranks are connected, {strength}: {self.several} of {self.documents} documents "
-            f"were seen at several ranks, and the weakest link that is needed, between ranks "
-            f"{first} and {second}, is worth {weight:.0f} sessions."
+            f"All ranks are connected{', but only weakly' if weight < WEAK_LINK else ''}: "
+            f"{self.several} of {self.documents} documents were seen{often} at several ranks, and "
+            f"the weakest link that is needed, between ranks {first} and {second}, is worth "
+            f"{weight:.0f} sessions."
         )
+
+    @property
+    def _groups(self) -> str:
+        named = [_named(group) for group in self.components]
+        return ", ".join(named if len(named) < 5 else [*named[:3], f"and {len(named) - 3} more"])
+
+    @property
+    def verdict(self) -> str:
+        """What the log can tell through the same documents and, if not, what can be done."""
+        return self.finding if self.identified or not self.shown else f"{self.finding} {_ADVICE}"
 
     def record(self) -> dict[str, Any]:
         """The finding for JSON."""
@@ -92,28 +109,32 @@ class Identifiability:
 
 
 _ADVICE = (
-    "What can still be done: randomise a little (swap neighbours in some sessions), use logs of "
-    "several rankers together, let features describe relevance (documents that are alike then "
-    "connect ranks), or take a click model from elsewhere; methods that need none still hold."
+    "What can still be done: swap neighbours in some sessions, join logs of several rankers, "
+    "describe relevance by features, or bring a click model."
 )
 
 
-def identifiability(counts: Counts) -> Identifiability:
-    """Which ranks of the counts are connected by documents seen at both.
+def identifiability(counts: Counts, *, least: int = 1) -> Identifiability:
+    """Which ranks of the counts are connected by documents seen `least` times at both.
+
+    Position bias needs one impression at each of two ranks, trust bias two.
 
     >>> always = Counts([0, 2], impressions=[[9, 0], [0, 9]], clicks=[[3, 0], [0, 1]])
-    >>> print(identifiability(always).verdict[:80])
-    Every document was always shown at one rank: alpha cannot be told from relevance
+    >>> print(identifiability(always).finding)
+    Every document was always shown at one rank: the same documents cannot tell alpha from \
+relevance.
     """
-    ranks_seen = np.count_nonzero(counts.impressions, axis=1)
+    ranks_seen = np.count_nonzero(counts.impressions >= least, axis=1)
     shown = tuple((np.flatnonzero(counts.impressions.any(axis=0)) + 1).tolist())
-    links = overlap(counts)
+    links = overlap(counts, least=least)
     return Identifiability(
         links,
         shown,
         _connected(links, shown, 0.0),
         int(np.count_nonzero(ranks_seen > 1)),
-        int(np.count_nonzero(ranks_seen)),
+        int(np.count_nonzero(counts.impressions.any(axis=1))),
+        least,
+        int(np.count_nonzero(np.count_nonzero(counts.impressions, axis=1) > 1)),
     )
 
 
@@ -123,4 +144,7 @@ def _connected(links: Overlap, shown: tuple[int, ...], least: float) -> tuple[tu
 
 
 def _named(group: tuple[int, ...]) -> str:
-    return "rank " + str(group[0]) if len(group) == 1 else "ranks " + " ".join(map(str, group))
+    if len(group) == 1:
+        return f"rank {group[0]}"
+    said = " ".join(map(str, group[:6]))
+    return f"ranks {said}" if len(group) <= 6 else f"ranks {said} and {len(group) - 6} more"

@@ -40,8 +40,8 @@ class Overlap:
         return [(np.flatnonzero(part == index) + 1).tolist() for index in np.unique(part)]
 
 
-def overlap(counts: Counts) -> Overlap:
-    """How much each two ranks of a log overlap.
+def overlap(counts: Counts, *, least: int = 1) -> Overlap:
+    """How much each two ranks of a log overlap, by documents shown `least` times at both.
 
     >>> overlap(Counts([0, 2], [[6, 3], [0, 3]], [[1, 0], [0, 0]])).weight
     array([[0., 2.],
@@ -54,7 +54,7 @@ def overlap(counts: Counts) -> Overlap:
         for first in range(ranks):
             for second in range(first + 1, ranks):
                 n, m = shown[:, first], shown[:, second]
-                both = (n > 0) & (m > 0)
+                both = (n >= least) & (m >= least)
                 documents[first, second] += np.count_nonzero(both)
                 weight[first, second] += np.sum(n[both] * m[both] / (n[both] + m[both]))
     return Overlap(documents + documents.T, weight + weight.T)

@@ -81,12 +81,13 @@ class ClickModelCheck:
         chance = "p < 1e-6" if self.p_value < 1e-6 else f"p = {self.p_value:.2g}"
         if not self.rejected:
             return f"Nothing in the counts speaks against the click model ({chance})."
-        clearest = min(self.gaps, key=lambda gap: gap.p_value, default=None)
-        if clearest is None or 3 * clearest.p_value >= REJECTED:
+        clear = [gap for gap in self.gaps if 3 * gap.p_value < REJECTED]
+        if not clear:
             return (
                 f"The counts reject the click model ({chance}): click probabilities of documents "
                 f"typically lie {self.documents.size:.3f} from it."
             )
+        clearest = max(clear, key=lambda gap: abs(gap.observed - gap.expected))
         return (
             f"The counts reject the click model ({chance}): at rank {clearest.rank} it expects "
             f"{clearest.rule} {clearest.expected:.3f} clicks per impression, and the log has "
@@ -160,13 +161,13 @@ def _range_gap(shown: Floats, clicked: Floats, model: ClickModel) -> Gap | None:
     chance = np.minimum(too_few, too_many)
     rate = c / n
     outside = np.maximum(0.0, np.maximum(low - rate, rate - high))
-    worst = int(np.argmin(chance))
+    worst = _clearest(chance, outside, 2 * at.size)
     few = bool(too_few[worst] <= too_many[worst])
     return Gap(
         rank=int(at[worst]) + 1,
         observed=float(rate[worst]),
         expected=float(low[worst] if few else high[worst]),
-        p_value=min(1.0, 2 * at.size * float(chance[worst])),
+        p_value=min(1.0, 2 * at.size * float(chance.min())),
         size=float(np.sqrt(n @ outside**2 / n.sum())),
         rule="at least" if few else "at most",
     )
@@ -188,16 +189,26 @@ def _rank_gap(shown: Floats, clicked: Floats, query: Ints, model: ClickModel) ->
     chance, total = np.ones(at.size), excess[:, at].sum(axis=0)
     for index, rank in enumerate(at.tolist()):
         chance[index] = _unlikely(excess[:, rank], matter[:, rank], unit)
-    worst, impressions = int(np.argmin(chance)), n[:, at].sum(axis=0)
+    impressions = n[:, at].sum(axis=0)
     observed, gap = c[:, at].sum(axis=0) / impressions, total / impressions
+    worst = _clearest(chance, np.abs(gap), at.size)
     return Gap(
         rank=int(at[worst]) + 1,
         observed=float(observed[worst]),
         expected=float(observed[worst] - gap[worst]),
-        p_value=min(1.0, at.size * float(chance[worst])),
+        p_value=min(1.0, at.size * float(chance.min())),
         size=float(np.sqrt(impressions @ gap**2 / impressions.sum())),
         rule="on average",
     )
+
+
+def _clearest(chance: Floats, gap: Floats, tests: int) -> int:
+    """The rank of the widest gap among those that chance does not explain, else the least likely.
+
+    With many sessions every gap is beyond chance, and the widest says most.
+    """
+    clear = chance * tests * 3 < REJECTED
+    return int(np.argmax(np.where(clear, gap, -1.0)) if clear.any() else np.argmin(chance))
 
 
 def _unlikely(excess: Floats, matter: Floats, unit: Ints | None) -> float:

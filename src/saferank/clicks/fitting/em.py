@@ -15,10 +15,11 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from saferank.clicks.models import ClickModel
+from saferank.errors import InputError
 from saferank.flat import Floats
 from saferank.kernels import kernel, parallel_kernel
 
-MOST_STEPS = 1000
+MOST_STEPS = 3000
 _BLOCK = 1 << 14
 
 
@@ -86,6 +87,12 @@ class Estimate:
         """The click rates, of relevant documents first."""
         return np.concatenate([self.relevant, self.other])
 
+    def lines(self, base: int) -> Floats:
+        """How click rates at each rank follow from those at `base`: slopes, then intercepts."""
+        alpha = self.relevant - self.other
+        slope = alpha / max(float(alpha[base]), 1e-12)
+        return np.concatenate([slope, self.other - slope * self.other[base]])
+
     def vector(self) -> Floats:
         """All parameters in one array."""
         return np.concatenate([self.rates, self.parameters])
@@ -126,21 +133,28 @@ def _click_rates(cells: Cells) -> Floats:
 
 def expectation_maximisation(
     cells: Cells, relevance: Relevance, start: Estimate, *, tolerance: float = 1e-7
-) -> tuple[Estimate, bool]:
-    """Repeat E and M until a step moves no rate by more than `tolerance`; says whether it did."""
+) -> Estimate:
+    """Repeat E and M until a step moves no line between ranks by more than `tolerance`.
+
+    Lines, since rates move on along the scales of relevance that fit equally. `InputError` if it
+    does not come to rest: where it was stopped says nothing of where it goes.
+    """
     now, steps = start, 0
+    base = int(np.argmax(start.relevant - start.other))
     while steps < MOST_STEPS:
         once, _ = step(cells, relevance, now)
         twice, likelihood = step(cells, relevance, once)
         steps += 2
-        if np.abs(twice.rates - once.rates).max() <= tolerance:
-            return twice, True
+        if np.abs(twice.lines(base) - once.lines(base)).max() <= tolerance:
+            return twice
         further, further_likelihood = step(
             cells, relevance, _extrapolated(relevance, now, once, twice)
         )
         steps += 1
         now = further if further_likelihood >= likelihood else twice
-    return now, False
+    raise InputError(
+        f"EM had not come to rest after {MOST_STEPS} steps: harvest instead, or take more sessions."
+    )
 
 
 def step(cells: Cells, relevance: Relevance, now: Estimate) -> tuple[Estimate, float]:
@@ -150,6 +164,7 @@ def step(cells: Cells, relevance: Relevance, now: Estimate) -> tuple[Estimate, f
     clicks, relevant_clicks, shown, relevant_shown = sums
     relevant = _share(relevant_clicks, relevant_shown, now.relevant)
     other = _share(clicks - relevant_clicks, shown - relevant_shown, now.other)
+    other = np.where(now.other > 0, np.clip(other, 0.0, 1.0), 0.0)  # no trust out of rounding
     mixed = other > relevant  # relevance cannot lower clicks: the two are then one rate
     pooled = _share(clicks, shown, now.other)
     return Estimate(

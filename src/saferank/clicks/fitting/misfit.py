@@ -10,6 +10,7 @@ sessions the smallest misfit is significant: `size` says how large it is.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,12 +18,14 @@ import numpy as np
 from scipy import stats
 
 from saferank.clicks.models import ClickModel
+from saferank.errors import InputError
 from saferank.flat import Floats
 from saferank.kernels import kernel, parallel_kernel
 from saferank.seeds import generator
 
 LEAST_EXPECTED = 5.0
 SIGNIFICANT = 1e-3
+POWER = 0.8
 DRAWS = 20
 MOST_DOCUMENTS = 100_000
 
@@ -37,6 +40,16 @@ class Misfit:
     cells: int
     size: float
     """Typical distance of click probabilities from the model (root mean square)."""
+    detectable: float = np.inf
+    """The typical distance that would have been found with probability `POWER`."""
+
+    untested_since: str = ""
+    """Why there is no test, where there is none."""
+
+    @classmethod
+    def untested(cls, reason: str) -> Misfit:
+        """No test, and why."""
+        return cls(0.0, 0.0, 0.0, 0, 0.0, untested_since=reason)
 
     @property
     def p_value(self) -> float:
@@ -55,11 +68,15 @@ class Misfit:
     @property
     def verdict(self) -> str:
         """One sentence."""
-        if self.spread == 0:
-            return "No document has clicks enough at several ranks to test the click model."
+        if self.untested_since:
+            return self.untested_since
         numbers = f"X² {self.statistic:.0f}, by chance {self.expected:.0f} ± {self.spread:.0f}"
         if not self.found:
-            return f"The click model fits ({numbers})."
+            return (
+                f"No deviation from the click model was found ({numbers}); one that moves click "
+                f"probabilities by {self.detectable:.4f} or more, typically, would have been found "
+                f"with probability {POWER:.0%} at least."
+            )
         return (
             f"The click model does not fit ({numbers}): click probabilities typically lie "
             f"{self.size:.4f} from it; clicks may depend on other documents or on earlier clicks."
@@ -74,6 +91,7 @@ class Misfit:
             "cells": self.cells,
             "p_value": self.p_value,
             "size": self.size,
+            "detectable": self.detectable if np.isfinite(self.detectable) else None,
             "found": self.found,
         }
 
@@ -85,32 +103,58 @@ def misfit(
     *,
     seed: int = 0,
     most_documents: int = MOST_DOCUMENTS,
+    refit: Callable[[Floats], ClickModel] | None = None,
 ) -> Misfit:
-    """Test counts (documents x ranks) against a click model; of many documents, a sample."""
+    """Test counts (documents x ranks) against a click model; of many documents, a sample.
+
+    `refit` makes a model of other clicks on the same impressions; it must be given for a model that
+    was fitted to these, since X^2 then has the errors of the fit in it too. (Not for a sample: the
+    errors of a fit to all documents are small beside what chance makes of so many cells.)
+    """
     rng = generator(seed, "misfit")
     several = np.flatnonzero(np.count_nonzero(shown, axis=1) > 1)
     if several.size > most_documents:
-        several = np.sort(rng.choice(several, most_documents, replace=False))
-    shown, clicked = shown[several], clicked[several]
+        chosen = np.sort(rng.choice(several, most_documents, replace=False))
+        shown, clicked, refit = shown[chosen], clicked[chosen], None
+    elif refit is None:
+        shown, clicked = shown[several], clicked[several]
     probability = _probability(shown, clicked, model)
     found = _distance(shown, clicked, probability)
     if found[2] == 0:
-        return Misfit(0.0, 0.0, 0.0, 0, 0.0)
+        return Misfit.untested(
+            "No document has clicks enough at several ranks to test the click model."
+        )
     trials = shown.astype(np.int64)
     chance = []
-    for _ in range(DRAWS):
+    for _ in range(2 * DRAWS):
         drawn = rng.binomial(trials, probability).astype(np.float64)
-        chance.append(_distance(shown, drawn, _probability(shown, drawn, model)))
-    statistic, squares, cells, weight = found
+        try:
+            again = model if refit is None else refit(drawn)
+        except InputError:  # one of few clicks, that cannot be fitted
+            continue
+        chance.append(_distance(shown, drawn, _probability(shown, drawn, again)))
+        if len(chance) == DRAWS:
+            break
+    else:
+        return Misfit.untested("The fit is too uncertain for a test of the click model.")
+    statistic, squares, cells, weight, information = found
     usual, usual_squares = np.array(chance)[:, :2].T
     size = np.sqrt(max(0.0, squares - usual_squares.mean()) / weight)
+    spread = float(usual.std(ddof=1))
     return Misfit(
         float(statistic),
         float(usual.mean()),
-        float(usual.std(ddof=1)),
+        spread,
         int(cells),
         float(size),
+        float(np.sqrt(_needed_shift(spread) / information)),
     )
+
+
+def _needed_shift(spread: float) -> float:
+    """How much larger X^2 must be on average to be called significant with `POWER`."""
+    error = spread * np.sqrt(1 + 1 / DRAWS)
+    return float((stats.t.isf(SIGNIFICANT, DRAWS - 1) + stats.norm.ppf(POWER)) * error)
 
 
 def _probability(shown: Floats, clicked: Floats, model: ClickModel) -> Floats:
@@ -119,15 +163,19 @@ def _probability(shown: Floats, clicked: Floats, model: ClickModel) -> Floats:
 
 def _distance(
     shown: Floats, clicked: Floats, probability: Floats
-) -> tuple[float, float, int, float]:
-    """X^2; the sum of n (c/n - p)^2; cells and impressions that they are about."""
+) -> tuple[float, float, int, float, float]:
+    """X^2; the sum of n (c/n - p)^2; cells and impressions that they are about; what 1 adds to X^2.
+
+    The last is by how much X^2 grows with the square of a deviation that all cells have.
+    """
     expected = shown * probability
     usual = np.minimum(expected, shown - expected) >= LEAST_EXPECTED
     usual &= np.count_nonzero(usual, axis=1)[:, None] > 1
     n, p = shown[usual], probability[usual]
     squares = (clicked[usual] - n * p) ** 2 / n
     statistic = float(np.sum(squares / (p * (1 - p))))
-    return statistic, float(np.sum(squares)), int(n.size), float(np.sum(n))
+    information = float(np.sum(n / (p * (1 - p))))
+    return statistic, float(np.sum(squares)), int(n.size), float(np.sum(n)), information
 
 
 @parallel_kernel

@@ -12,19 +12,24 @@ rank follows from that at another, the reference rank r:
           B_k = \beta_k - A_k \beta_r.
 
 That is the *canonical* form: relevance is measured as the click probability at the reference rank.
-Learning does not suffer from the choice: exposures of a query sum to a constant, so an affine
-change of all relevances changes no policy's place in the order of utilities.
+A learner needs alpha and beta, and so a scale, and most depend on it: see docs/clicks.md. The one
+taken is the *widest*: the only one on which no document that the log could show has a relevance
+outside [0, 1]. In other words R = 0 is a document that is never clicked at the rank where beta
+counts least beside alpha (there beta = 0), which is the canonical form at that rank up to a factor.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from saferank.clicks.models import ClickModel
 from saferank.errors import InputError, require
 from saferank.flat import Floats
+
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,13 +38,19 @@ class Canonical:
 
     slope: Floats
     intercept: Floats
-    converged: bool = field(default=True, repr=False)
-    """Whether the fit came to rest; EM gives up after many steps."""
 
     @property
     def ranks(self) -> int:
         """K, the number of ranks."""
         return int(self.slope.size)
+
+    def level(self, at_reference: float) -> Floats:
+        """Click probability at each rank of a document that has `at_reference` at the reference.
+
+        >>> canonical(ClickModel([0.4, 0.2], [0.2, 0.2])).level(0.5)
+        array([0.5 , 0.35])
+        """
+        return self.slope * at_reference + self.intercept
 
     def model(self, low: float, high: float) -> ClickModel:
         """The click model whose R = 0 and R = 1 are click probabilities `low`, `high` there.
@@ -50,6 +61,14 @@ class Canonical:
         require(low < high, "low", f"below high, which is {high}", low)
         alpha = self.slope * (high - low)
         beta = self.slope * low + self.intercept
+        outside = np.flatnonzero((beta < -_ROUNDING) | (alpha + beta > 1 + _ROUNDING))
+        if outside.size:
+            rank = int(outside[0])
+            raise InputError(
+                f"`low` and `high` must leave probabilities at every rank; got {low:.4g} and "
+                f"{high:.4g}, which are {beta[rank]:.4g} and {alpha[rank] + beta[rank]:.4g} at "
+                f"rank {rank + 1}."
+            )
         return ClickModel(_settled(alpha), np.minimum(_settled(beta), 1 - _settled(alpha)))
 
     def widest(self, *, through_zero: bool) -> ClickModel:
@@ -66,7 +85,20 @@ class Canonical:
                 "at some: there are too few clicks there, or users of another kind."
             )
         low = 0.0 if through_zero else float(np.max(-intercept / slope))
-        return self.model(low, float(np.min((1 - intercept) / slope)))
+        high = float(np.min((1 - intercept) / slope))
+        if not low < high:
+            raise InputError(
+                "no scale of relevance turns the fitted lines into probabilities at every rank: "
+                "there are too few clicks, or users of another kind."
+            )
+        return self.model(low, high)
+
+
+class LeftOut(NamedTuple):
+    """Slopes and intercepts of fits that each leave out one part of the log (rows)."""
+
+    slope: Floats
+    intercept: Floats
 
 
 def canonical(model: ClickModel, reference: int = 1) -> Canonical:
