@@ -116,4 +116,5 @@ def canonical(model: ClickModel, reference: int = 1) -> Canonical:
 
 def _settled(values: Floats) -> Floats:
     """Probabilities without the rounding errors that touch the ends; ranks never shown get 0."""
-    return np.clip(np.nan_to_num(values, nan=0.0), 0.0, 1.0)
+    inside = np.clip(np.nan_to_num(values, nan=0.0), 0.0, 1.0)
+    return np.where(inside < 1e-12, 0.0, inside)
