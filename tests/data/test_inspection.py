@@ -68,7 +68,7 @@ def test_the_facts_are_those_of_plain_loops(data: RankingData) -> None:
 def test_problems_are_sentences() -> None:
     data = RankingData([[1, 0], [1, 0], [np.nan, 0]], [0, 2, 3])
     assert inspect(data).problems == (
-        "1 value is not finite.",
+        "1 value is missing or not finite.",
         "1 of 2 features is constant.",
         "1 of 3 documents has the features of an earlier document of its query.",
         "1 of 2 queries has a single document, so nothing to rank.",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from saferank.cli.log_options import ItemColumn, columns_of
 from saferank.cli.output import Json, print_json, print_table
 from saferank.cli.outputs import check_outputs
 from saferank.errors import require
@@ -35,6 +36,7 @@ def bias(
         Path | None,
         typer.Option(help="Items whose features describe relevance (needed by a fixed ranking)."),
     ] = None,
+    column: ItemColumn = None,
     reference: Annotated[int, typer.Option(help="The rank others are compared with.", min=1)] = 1,
     folds: Annotated[
         int,
@@ -57,7 +59,7 @@ def bias(
     fits = {"trust": clicks.fit_trust_bias, "position": clicks.fit_position_bias}
     require(kind in fits, "kind", f"one of {', '.join(fits)}", kind)
     check_outputs([output, chart], [counts, items])
-    data = None if items is None else read_items(items)
+    data = None if items is None else read_items(items, columns=columns_of(column))
     features = None
     if data is not None:  # gaps filled in and marked, categories in columns
         features = Scaling.fit(data, "none", encode=True).apply(data).features

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from saferank.cli.log_options import ItemColumn
 from saferank.cli.output import Json, print_json, print_table
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ SameSessions = Annotated[
 def certify(
     run: Run,
     items: Items,
+    column: ItemColumn = None,
     counts: CountsFile = None,
     production: Production = None,
     production_policy: ProductionPolicyOption = "auto",
@@ -98,7 +100,8 @@ def certify(
     Example: saferank certify run --items items.parquet --counts counts.parquet --guard
     """
     found = assessed(
-        run, items, counts, production, bias=bias, skip_bad=skip_bad, keep=keep, slack=slack,
+        run, items, counts, production, column=column, bias=bias, skip_bad=skip_bad,
+        keep=keep, slack=slack,
         weights=weights, deployed="sorted" if sorted_ else "sampled", guard=guard, by=by,
         production_kind=production_policy, tolerance=tolerance, confidence=confidence,
         method=method, same_sessions=same_sessions,
@@ -131,6 +134,7 @@ def assessed(
     counts: Path | None,
     production: Path | None,
     *,
+    column: list[str] | None = None,
     bias: str | None = None,
     skip_bad: bool = False,
     weights: str | None = None,
@@ -157,7 +161,8 @@ def assessed(
             "`--weights` must be given: this ranker's file says nothing of rank weights; "
             "--weights dcg:5, for example."
         )
-    data, counted, told = read_logged(items, counts, users, skip_bad)
+    data, counted, told = read_logged(items, counts, users, skip_bad, column=column, ranker=ranker)
+    told = [*ranker.differences(data), *told]
     for sentence in told:
         typer.echo(sentence, err=True)
     shown = data.production if production is None else Ranker.load(production)

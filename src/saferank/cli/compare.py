@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from saferank.cli.certify import Items, Production, ProductionPolicyOption, SameSessions, Sorted
+from saferank.cli.log_options import ItemColumn
 from saferank.cli.output import Json, print_json, print_table
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ def compare(
     ],
     items: Items,
     counts: Annotated[Path, typer.Option(help="Counts with sessions to judge by.")],
+    column: ItemColumn = None,
     production: Production = None,
     production_policy: ProductionPolicyOption = "auto",
     bias: Annotated[
@@ -59,7 +61,8 @@ def compare(
     model = users or (ClickModel.from_record(known[0]) if known else None)
     if model is None:
         raise InputError("`--bias` must be given: no candidate was learned with a click model.")
-    data, counted, told = read_logged(items, counts, model, skip_bad)
+    first = next(iter(rankers.values()))
+    data, counted, told = read_logged(items, counts, model, skip_bad, column=column, ranker=first)
     for sentence in told:
         typer.echo(sentence, err=True)
     assert counted is not None

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from saferank.cli.log_options import ItemColumn, columns_of
 from saferank.cli.output import Json, print_json, print_table
+from saferank.data.column_facts import ColumnFacts
 from saferank.data.inspection import Inspection
 
 app = typer.Typer(help="Look into ranking collections.", no_args_is_help=True)
@@ -26,25 +29,43 @@ def inspect_command(
     name: Annotated[
         str | None, typer.Option(help="The collection, where its folder does not tell.")
     ] = None,
+    column: ItemColumn = None,
     json: Json = False,
 ) -> None:
-    """Tell what is in a collection: queries, documents, features, grades, problems."""
-    from saferank.data import inspect, load, read_items
+    """Tell what is in a collection: queries, documents, features, grades, problems.
 
+    Of an items table it tells what is done with each column.
+
+    Example: saferank data inspect items.parquet --column query_id=term
+    """
+    from saferank.data import describe_columns, inspect, load, read_items
+
+    columns: tuple[ColumnFacts, ...] = ()
     if path.is_dir():
         collection = load(path, name=name)
         found = {part: inspect(data) for part, data in collection.parts().items()}
         title = f"{collection.name}, grades 0..{collection.highest_grade:g}"
     else:
-        found, title = {"items": inspect(read_items(path))}, path.name
+        items = read_items(path, columns=columns_of(column))
+        found, title = {"items": inspect(items)}, path.name
+        if items.feature_names is not None or items.left_out:
+            columns = describe_columns(items)
     if json:
         parts = {part: facts.record() for part, facts in found.items()}
-        print_json({"path": str(path), "collection": title, "parts": parts})
+        listed = [asdict(facts) for facts in columns]
+        print_json({"path": str(path), "collection": title, "parts": parts, "columns": listed})
         return
+    if columns:
+        rows = [(c.column, c.kind, _share(c.missing), c.values, c.use) for c in columns]
+        print_table(f"{title}: columns", ["column", "kind", "missing", "values", "use"], rows)
     for part, facts in found.items():
         print_table(f"{title}: {part}", ["what", "value"], _rows(facts))
         for problem in facts.problems:
             typer.echo(f"  {problem}")
+
+
+def _share(missing: float | None) -> str:
+    return "" if missing is None else f"{missing:.1%}"
 
 
 def _rows(facts: Inspection) -> list[tuple[str, object]]:

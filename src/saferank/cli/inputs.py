@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from saferank.cli.log_options import columns_of
 from saferank.clicks import ClickModel, check_click_model, position_bias, trust_bias
-from saferank.data import RankingData, read_items
+from saferank.data import FeatureSchema, RankingData, read_items
 from saferank.errors import InputError, require
 from saferank.logs import Counts, CountTable, align
 from saferank.metrics import dcg_weights
+from saferank.rankers import Ranker
 
 NAMED = {"trust-bias": trust_bias, "position-bias": position_bias}
 
@@ -45,10 +47,25 @@ def check_default_model(counts: Counts, users: ClickModel) -> str:
 
 
 def read_logged(
-    items: Path, counts: Path | None, users: ClickModel | None, skip_bad: bool
+    items: Path,
+    counts: Path | None,
+    users: ClickModel | None,
+    skip_bad: bool,
+    *,
+    column: list[str] | None = None,
+    ranker: Ranker | None = None,
+    schema: FeatureSchema | None = None,
 ) -> tuple[RankingData, Counts | None, list[str]]:
-    """Items and their counts on the same documents, and what a user should know of the match."""
-    data = read_items(items)
+    """Items and their counts on the same documents, and what a user should know of the match.
+
+    `column` are the items' own names of columns; features are read as the `ranker`, or the
+    `schema`, knows them.
+    """
+    columns = columns_of(column)
+    if ranker is None:
+        data = read_items(items, columns=columns, schema=schema)
+    else:
+        data = ranker.read_items(items, columns=columns)
     if users is None:
         return data, None, []
     if counts is None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from saferank.cli.certify import ProductionPolicyOption
+from saferank.cli.log_options import ItemColumn
 from saferank.cli.output import Json, print_json, print_table
 
 ADDS = (
@@ -24,6 +25,7 @@ STILL_BETTER = (
 def learn(
     items: Annotated[Path, typer.Option(help="Items: Parquet, CSV or LETOR text.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the learned ranker.")],
+    column: ItemColumn = None,
     counts: Annotated[
         Path | None, typer.Option(help="Counts, as `saferank count` writes them.")
     ] = None,
@@ -96,6 +98,7 @@ def learn(
         read_click_model,
         read_logged,
     )
+    from saferank.data import feature_sentences
     from saferank.errors import require
     from saferank.files import check_folder
     from saferank.rankers.ranker import FILES
@@ -104,14 +107,18 @@ def learn(
     both = (validation_items is None) == (validation_counts is None)
     require(both, "validation", "given as items and counts together", "one of them")
     users = None if method == "skyline" else read_click_model(bias or "trust-bias", counts)
-    data, counted, told = read_logged(items, counts, users, skip_bad)
+    data, counted, told = read_logged(items, counts, users, skip_bad, column=column)
+    told = [*feature_sentences(data), *told]
     source = None if users is None else click_model_source(bias)
     if users is not None and counted is not None and bias is None:
         told = [*told, check_default_model(counted, users)]
     shown = data.production if production is None else rankers.Ranker.load(production)
     held = None
     if validation_items is not None:
-        held = read_logged(validation_items, validation_counts, users, skip_bad)[:2]
+        held = read_logged(
+            validation_items, validation_counts, users, skip_bad,
+            column=column, schema=data.schema,
+        )[:2]  # fmt: skip
     sizes: dict[str, Any] = {"steps": steps, "rounds": rounds}
     changes: dict[str, Any] = {
         "gain": gain, "objective": objective, "delta": delta, "weights": weights, "start": start,

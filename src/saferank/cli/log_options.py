@@ -23,6 +23,12 @@ Column = Annotated[
     list[str] | None,
     typer.Option("--column", metavar="NAME=YOURS", help="Your name of a column: rank=position."),
 ]
+ItemColumn = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column", metavar="NAME=YOURS", help="Your name of a column of the items: doc_id=SKU."
+    ),
+]
 Where = Annotated[
     list[str] | None,
     typer.Option(

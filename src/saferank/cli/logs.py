@@ -31,6 +31,12 @@ def check(
         Path | None,
         typer.Option("--items", help="Items: was enough of them shown, and by their scores?"),
     ] = None,
+    item_column: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--item-column", metavar="NAME=YOURS", help="Your name of a column of the items."
+        ),
+    ] = None,
     temperature: Annotated[
         float, typer.Option(help="Production drew by its scores divided by this.")
     ] = 1.0,
@@ -67,7 +73,9 @@ def check(
     check_outputs([chart], [items])
     health = logs.check_log(
         log,
-        items=None if items is None else data.read_items(items),
+        items=None
+        if items is None
+        else data.read_items(items, columns=options.columns_of(item_column)),
         engine=options.engine_of(engine, memory, spill, hive),
         columns=options.columns_of(column),
         where=where or (),

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from saferank.cli.certify import Items, Keep, Production, Run, Slack
+from saferank.cli.log_options import ItemColumn, columns_of
 from saferank.cli.output import print_json
 from saferank.cli.outputs import check_outputs
 
@@ -15,6 +16,7 @@ from saferank.cli.outputs import check_outputs
 def rank(
     run: Run,
     items: Items,
+    column: ItemColumn = None,
     k: Annotated[
         int | None, typer.Option("-k", help="Documents per query. [as the ranker was learned for]")
     ] = None,
@@ -60,20 +62,20 @@ def rank(
 
     Example: saferank rank run --items items.parquet --guard --session 4711 -o rankings.parquet
     """
-    from saferank.data import read_items, write_table
+    from saferank.data import write_table
     from saferank.rankers import Ranker
     from saferank.safety.serving import Serving, rankings, read_sessions
 
     check_outputs([output], [items, production, sessions])
     deployed: Any = None if sorted_ is None else "sorted" if sorted_ else "sampled"
     serving = Serving.of_run(run, guard=guard, keep=keep, slack=slack, deployed=deployed)
-    data = read_items(items)
+    data = serving.ranker.read_items(items, columns=columns_of(column))
     shown = data.production if production is None else Ranker.load(production)
     table, told = rankings(
         serving, data, shown, k=k, session=session,
         sessions=None if sessions is None else read_sessions(sessions),
     )  # fmt: skip
-    for sentence in told:
+    for sentence in (*serving.ranker.differences(data), *told):
         typer.echo(sentence, err=True)
     if output is None:
         print_json(table.to_pylist())

@@ -1,6 +1,7 @@
 """Ranking data: flat features with offsets, from files, tables, known collections or synthesis."""
 
 from saferank.data.collections import load
+from saferank.data.column_facts import ColumnFacts, describe_columns, feature_sentences
 from saferank.data.features import Feature, FeatureSchema
 from saferank.data.frames import ArrowTable
 from saferank.data.inspection import Inspection, inspect
@@ -18,11 +19,14 @@ __all__ = [
     "ArrowTable",
     "Batch",
     "Collection",
+    "ColumnFacts",
     "Feature",
     "FeatureSchema",
     "Inspection",
     "RankingData",
     "Scaling",
+    "describe_columns",
+    "feature_sentences",
     "inspect",
     "load",
     "match_features",

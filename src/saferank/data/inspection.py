@@ -91,7 +91,13 @@ def _labels(data: RankingData) -> tuple[dict[float, int] | None, int | None]:
 
 def _problems(facts: Inspection, data: RankingData, empty: int | None) -> list[str]:
     found = [
-        (facts.non_finite_values, None, "value", "is not finite", "are not finite"),
+        (
+            facts.non_finite_values,
+            None,
+            "value",
+            "is missing or not finite",
+            "are missing or not finite",
+        ),
         (len(facts.constant_features), facts.features, "feature", "is constant", "are constant"),
         (
             facts.duplicate_rows,

@@ -6,6 +6,7 @@ import hashlib
 import json
 import platform
 import warnings
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self, cast
@@ -16,7 +17,7 @@ from scipy.special import expit
 
 import saferank
 from saferank.data import ArrowTable, FeatureSchema, RankingData, Scaling, match_features
-from saferank.data.tables import read_items, read_rows
+from saferank.data.tables import ItemsSource, read_items, read_rows
 from saferank.errors import InputError, InputWarning, require
 from saferank.files import read_json, whole_folder, write_json
 from saferank.flat import Floats, Ints, top
@@ -134,7 +135,8 @@ class Ranker:
         return scores + data.production / self.production_temperature
 
     def _row_scores(self, table: ArrowTable) -> Floats:
-        data, rows = read_rows(table, schema=self.features)
+        schema = None if self.card.method == LIGHTGBM else self.features
+        data, rows = read_rows(table, schema=schema)
         for sentence in self.differences(data):
             warnings.warn(sentence, InputWarning, stacklevel=3)
         scores = np.empty(data.documents)
@@ -145,6 +147,13 @@ class Ranker:
         """The data with the ranker's features; a LightGBM file has a spelling of its own."""
         known = as_tree_names(data, self.features) if self.card.method == LIGHTGBM else data
         return match_features(known, self.features)
+
+    def read_items(
+        self, source: ItemsSource, *, columns: Mapping[str, str] | None = None
+    ) -> RankingData:
+        """Items for this ranker: as `saferank.data.read_items`, with its kinds and categories."""
+        known = None if self.card.method == LIGHTGBM else self.features
+        return read_items(source, columns=columns, schema=known)
 
     def differences(self, data: RankingData) -> list[str]:
         """What a user should know of data that is not as in training, one sentence each."""
@@ -177,7 +186,7 @@ class Ranker:
 
         `k` is the number of ranks that the ranker was learned for unless given.
         """
-        known = data if isinstance(data, RankingData) else read_items(data, schema=self.features)
+        known = data if isinstance(data, RankingData) else self.read_items(data)
         length = self.k if k is None else k
         ranked = self.rank(known, length, mode=mode, seed=seed)
         return ranking_table(known, ranked, self.scores(known))
