@@ -90,6 +90,20 @@ def test_file_of_a_model(tmp_path: Path) -> None:
         ClickModel.load(path)
 
 
+@pytest.mark.parametrize(
+    "alpha",
+    [[True], ["0.5"], [None], [[0.5]], 0.5, "0.5", {}, [0.1] * 100_000, [2**63], [10**30], []],
+)
+def test_files_of_what_is_no_model(alpha: object, tmp_path: Path) -> None:
+    """Booleans and texts that look like numbers among them."""
+    path = tmp_path / "bias.json"
+    for record in ({"alpha": alpha, "beta": [0.1]}, {"alpha": [0.1], "beta": alpha}):
+        path.write_text(json.dumps(record))
+        with pytest.raises(InputError) as refused:
+            ClickModel.load(path)
+        assert len(str(refused.value)) <= 300
+
+
 def test_at_cuts_or_pads_with_ranks_without_clicks() -> None:
     assert trust_bias(5).at(2).record() == trust_bias(2).record()
     assert position_bias(1).at(3).alpha.tolist() == [1.0, 0.0, 0.0]

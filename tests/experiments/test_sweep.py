@@ -1,6 +1,7 @@
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +14,15 @@ import numpy as np
 import pytest
 
 from saferank.errors import EngineError, InputError
-from saferank.experiments import Conditions, Curve, Study, open_collection, plan, sweep
+from saferank.experiments import (
+    Conditions,
+    Curve,
+    Study,
+    open_collection,
+    plan,
+    read_results,
+    sweep,
+)
 from saferank.experiments.jobs import Job, Log, Production, Store
 from saferank.experiments.study import fingerprint
 from saferank.experiments.sweep import Done, grouped, in_processes
@@ -69,6 +78,31 @@ def test_production_is_its_own_reference(done):
         if job.method == "prpo" and job.log.sessions == 100:  # delta(100) = 100/100 = 1
             assert found["distance"] == 0
         assert 0 <= found["expected"] <= 1
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: text.replace('"expected": 0', '"expected": NaN, "was": 0'),
+        lambda text: text.replace('"expected": 0', '"expected": "0.5", "was": 0'),
+        lambda text: text.replace('"expected"', '"unexpected"'),
+        lambda text: text[: len(text) // 2],
+        lambda text: "[1]",
+    ],
+)
+def test_a_damaged_result_is_run_again(damage, done, tmp_path):
+    folder, jobs, _ = done
+    job = next(job for job in jobs if job.method == "production")
+    shutil.copytree(folder, tmp_path / "copy")
+    path = Store(tmp_path / "copy").result(job)
+    damaged = damage(path.read_text())
+    assert damaged != path.read_text()
+    path.write_text(damaged)
+    with pytest.raises(InputError, match="must be the result of a job"):
+        read_results(TINY, job.log.production.collection, jobs, tmp_path / "copy")
+    outcome = sweep(jobs, TINY.data, tmp_path / "copy", workers=1)
+    assert (outcome.already, outcome.ran) == (27, 1)
+    assert result_files(tmp_path / "copy") == result_files(folder)
 
 
 def test_two_processes_give_the_same_bits(done, tmp_path):

@@ -12,6 +12,8 @@ import numpy.typing as npt
 from saferank.errors import InputError, require
 from saferank.files import read_json, write_json
 from saferank.flat import Floats
+from saferank.logs.counts import MOST_RANKS
+from saferank.records import convert
 
 _PAPER_ALPHA = (0.35, 0.53, 0.55, 0.54, 0.52)
 _PAPER_BETA = (0.65, 0.26, 0.15, 0.11, 0.08)
@@ -77,7 +79,8 @@ class ClickModel:
         """The model of a JSON record, which may say more than the model needs."""
         if not isinstance(record, dict) or not {"alpha", "beta"} <= record.keys():
             raise InputError("A click model must be a JSON object with `alpha` and `beta`.")
-        return cls(record["alpha"], record["beta"])
+        alpha, beta = (convert(list[float], record[name], name) for name in ("alpha", "beta"))
+        return cls(np.array(alpha), np.array(beta))
 
     def save(self, path: str | Path) -> None:
         """Write the model as JSON (`bias.json`)."""
@@ -153,10 +156,13 @@ def relevance(labels: npt.ArrayLike, highest: float) -> Floats:
 
 def _probabilities(name: str, values: npt.ArrayLike) -> Floats:
     try:
-        array = np.ascontiguousarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+        given = np.asarray(values)
+    except ValueError as error:  # lists of different lengths
         raise InputError(f"`{name}` must be numbers; got {values!r}.") from error
-    require(array.ndim == 1 and array.size >= 1, name, "one value a rank", array.shape)
+    require(given.dtype.kind in "iuf" or not given.size, name, "numbers", values)
+    array = np.ascontiguousarray(given, dtype=np.float64)
+    require(array.ndim == 1 and array.size >= 1, name, "one value per rank", array.shape)
+    require(array.size <= MOST_RANKS, name, f"of at most {MOST_RANKS:,} ranks", array.size)
     inside = bool(np.all((array >= 0) & (array <= 1)))
     require(inside, name, "in [0, 1]", array.tolist())
     return array

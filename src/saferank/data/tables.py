@@ -20,6 +20,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from saferank.data.csv_kinds import csv_kinds
+from saferank.data.damage import refuse_damaged
 from saferank.data.features import FeatureSchema, Kind
 from saferank.data.frames import ArrowTable, as_arrow, is_table
 from saferank.data.letor import read_letor
@@ -111,11 +112,11 @@ def read_rows(
     kind = kind_of(path)
     require(path.is_file(), "path", "a file that exists", str(path))
     read: Callable[..., Read] = _read_parquet if kind == "parquet" else _read_csv
-    try:
-        return read(path, columns, schema)
-    except (pa.ArrowException, OSError, csv.Error) as error:
-        text = " ".join(str(error).split())
-        raise InputError(f"`{path}` must be a readable {kind} table; {text}.") from error
+    with refuse_damaged(path, f"readable {kind} table"):
+        try:
+            return read(path, columns, schema)
+        except csv.Error as error:
+            raise InputError(f"`{path}` must be a readable csv table; {error}.") from error
 
 
 class _Opened(NamedTuple):

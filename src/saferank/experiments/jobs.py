@@ -14,14 +14,15 @@ import numpy as np
 
 from saferank.clicks import simulate
 from saferank.data import Collection, RankingData
-from saferank.errors import SaferankError
-from saferank.experiments.measures import measure
+from saferank.errors import InputError, SaferankError
+from saferank.experiments.measures import MEASURES, measure
 from saferank.experiments.study import STUDY_USERS, Conditions
-from saferank.files import write_json
+from saferank.files import read_json, write_json
 from saferank.gains import GAINS
 from saferank.logs import Counts
 from saferank.rankers import METHODS, Ranker, fit_relevance, learn
 from saferank.rankers.networks import NetworkScorer
+from saferank.records import convert
 from saferank.seeds import derive, generator
 
 VERSION = 1
@@ -213,9 +214,18 @@ class Store:
         """The file that tells why a job failed."""
         return self.folder / "failed" / f"{job.key}.json"
 
+    def measures(self, job: Job) -> dict[str, float] | None:
+        """What was measured of a finished job; None without a result, or with a damaged one."""
+        try:
+            record = read_json(self.result(job), limit=1 << 20)
+            measured: dict[str, float] = convert(dict[str, float], record["measures"], "measures")
+        except (InputError, LookupError, TypeError):
+            return None
+        return measured if set(MEASURES) <= measured.keys() else None
+
     def missing(self, jobs: Iterable[Job]) -> list[Job]:
-        """Jobs without a result; those that failed are among them."""
-        return [job for job in jobs if not self.result(job).is_file()]
+        """Jobs without a whole result, which are to be run; those that failed are among them."""
+        return [job for job in jobs if self.measures(job) is None]
 
 
 FAILURES = (SaferankError, ArithmeticError, LookupError, MemoryError, RuntimeError, ValueError)

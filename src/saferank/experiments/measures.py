@@ -12,6 +12,8 @@ from saferank.plackett_luce import expected_ndcg, exposure
 from saferank.rankers import Ranker
 from saferank.safety import certify
 
+MEASURES = ("expected", "sorted", "utility", "production_utility", "bound", "distance")
+
 
 def measure(
     ranker: Ranker, production: Ranker, collection: Collection, users: ClickModel

@@ -95,16 +95,19 @@ def read_results(study: Study, collection: str, jobs: list[Job], folder: str | P
     store = Store(Path(folder))
     measures, errors = {}, {}
     for job in jobs:
-        if store.result(job).is_file():
-            measures[job] = _measures(store.result(job))
+        measured = store.measures(job)
+        if measured is not None:
+            measures[job] = measured
+        elif store.result(job).is_file():
+            raise InputError(f"`{store.result(job)}` must be the result of a job; it is damaged.")
         elif store.failure(job).is_file():
-            errors[job] = str(read_json(store.failure(job)).get("error"))
+            errors[job] = _error(store.failure(job))
     return Results(study, collection, measures, errors)
 
 
-def _measures(path: Path) -> dict[str, float]:
-    record = read_json(path, limit=1 << 20)
+def _error(path: Path) -> str:
+    """Why a job failed, as it was recorded."""
     try:
-        return {str(name): float(value) for name, value in record["measures"].items()}
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise InputError(f"`{path}` must be the result of a job; {error!r} is off.") from error
+        return str(read_json(path, limit=1 << 20)["error"])
+    except (InputError, LookupError, TypeError):
+        return "unknown: its record is damaged"

@@ -17,7 +17,7 @@ from saferank.errors import InputError, require
 from saferank.flat import Ints
 from saferank.logs.count_table import CountTable
 from saferank.logs.counting import EngineChoice
-from saferank.logs.counts import MOST_CELLS, Counts
+from saferank.logs.counts import MOST_CELLS, Counts, check_ranks
 from saferank.logs.engines import DuckDB, opened
 from saferank.logs.schema import BEYOND, read_log
 from saferank.logs.tally import added_sessions, check_sessions, total
@@ -134,6 +134,7 @@ class _Tables:
         if ranks is None:
             ranks = max(self.said, self.counts["rank"].max().to_pyarrow().as_py() or 1)
         require(ranks >= 1, "ranks", "at least 1", ranks)
+        check_ranks(ranks)
         cells = self.items.documents * ranks
         require(cells <= MOST_CELLS, "documents x ranks", f"at most {MOST_CELLS}", cells)
         return int(ranks)

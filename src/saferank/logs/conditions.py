@@ -82,7 +82,7 @@ def _literal(text: str, kind: Any, column: str) -> Any:
             return ibis.literal(datetime.fromisoformat(text), type=kind)
         if kind.is_date():
             return ibis.literal(date.fromisoformat(text))
-    except (ValueError, KeyError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError) as error:  # too large among them
         raise InputError(
             f"`where` must compare `{column}` with a value of its type ({kind}); got {text!r}."
         ) from error

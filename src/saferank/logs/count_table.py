@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from saferank.data.damage import refuse_damaged
 from saferank.errors import InputError, require
 
 COLUMNS = ("query_id", "doc_id", "rank", "impressions", "clicks")
@@ -102,13 +103,8 @@ class CountTable:
         """The counts of a Parquet file, as `saferank count` writes it; only its footer is read."""
         path = Path(path)
         require(path.is_file(), "counts", "a Parquet file that exists", str(path))
-        try:
-            schema = pq.read_schema(path)
-        except pa.ArrowException as error:
-            raise InputError(
-                f"`{path}` must be a whole Parquet file; it cannot be read."
-            ) from error
-        _check_columns(schema, str(path))
+        with refuse_damaged(path):
+            _check_columns(pq.read_schema(path), str(path))
         return cls(path)
 
     @classmethod
@@ -146,7 +142,8 @@ class CountTable:
         """All of the counts in memory."""
         names = None if columns is None else list(columns)
         if isinstance(self.source, Path):
-            return pq.read_table(self.source, columns=names)
+            with refuse_damaged(self.source):
+                return pq.ParquetFile(self.source).read(columns=names)
         return self.source if names is None else self.source.select(names)
 
     def __repr__(self) -> str:

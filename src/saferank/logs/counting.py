@@ -13,8 +13,10 @@ from saferank.errors import InputError, require
 from saferank.files import whole_file
 from saferank.logs import conditions, examples, rank_origin, sources
 from saferank.logs.count_table import COLUMNS, BrokenRule, CountReport, CountTable
+from saferank.logs.counts import check_ranks
 from saferank.logs.engines import DuckDB, Engine, opened
 from saferank.logs.exclusions import ExclusionList, Exclusions
+from saferank.logs.said_sessions import check_enough_sessions
 from saferank.logs.schema import BEYOND, RANK_RULE, Log, columns_of, read_log
 from saferank.logs.sources import LogName
 from saferank.logs.tally import added_sessions, check_sessions, sessions, tally, total
@@ -86,6 +88,7 @@ def count(
             raise InputError(
                 f"the log must have rows to count; {_why_empty(result.report, where)}."
             )
+        check_ranks(result.report.ranks)
         return result.table(None if output is None else Path(output))
 
 
@@ -159,6 +162,8 @@ def counted(
         if of_queries is not None:
             by_query = _brought(running, local, of_queries, folder / "sessions.parquet")
             check_sessions(by_query)
+            if read.summed:
+                check_enough_sessions(read.kept(tallied), by_query)
         report = _report(running, tallied, by_query, read)
         if before is not None:
             report = replace(report, excluded=_number(running, before) - report.rows)

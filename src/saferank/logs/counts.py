@@ -16,6 +16,9 @@ from saferank.flat import Array, Floats, Ints
 
 MOST_CELLS = 1 << 31
 """Documents times ranks of counts in memory."""
+MOST_RANKS = 10_000
+MOST_SUM = 1 << 62
+"""Below it sums of counts, also of two of them, are 64-bit integers."""
 
 Part = Literal["learn", "judge", "all"]
 PARTS: tuple[Part, ...] = ("learn", "judge", "all")
@@ -49,6 +52,7 @@ class Counts:
         impressions = _whole("impressions", self.impressions)
         clicks = _whole("clicks", self.clicks)
         require(impressions.ndim == 2, "impressions", "documents x ranks", impressions.shape)
+        check_ranks(impressions.shape[1])
         require(clicks.shape == impressions.shape, "clicks", f"{impressions.shape}", clicks.shape)
         offsets = flat.check_offsets(self.offsets, impressions.shape[0])
         require(bool(np.all(clicks >= 0)), "clicks", "at least 0", "a negative count")
@@ -58,9 +62,11 @@ class Counts:
                 f"`clicks` must be at most `impressions`; got {clicks[document, rank]} > "
                 f"{impressions[document, rank]} for document {document} at rank {rank + 1}."
             )
+        _check_sum("impressions", impressions)
         shown = flat.query_sums(impressions, offsets).max(axis=1, initial=0)
         sessions = shown if self.sessions is None else _whole("sessions", self.sessions)
         require(sessions.shape == shown.shape, "sessions", f"{shown.size} values", sessions.shape)
+        _check_sum("sessions", sessions)
         if (shown > sessions).any():
             query = int(np.argmax(shown > sessions))
             raise InputError(
@@ -207,7 +213,21 @@ class Counts:
         )
 
 
+def check_ranks(ranks: int) -> None:
+    """Refuse more ranks than arrays of all documents should have."""
+    rule = f"at most {MOST_RANKS:,}: --top K (top=K in Python) leaves the rest out"
+    require(ranks <= MOST_RANKS, "ranks", rule, ranks)
+
+
 def _whole(name: str, values: npt.ArrayLike) -> Ints:
     array = np.ascontiguousarray(values)
     require(array.dtype.kind in "iu", name, "whole numbers", array.dtype.name)
+    if array.dtype.kind == "u" and array.dtype.itemsize == 8 and array.size:
+        require(int(array.max()) < MOST_SUM, name, f"below {MOST_SUM}", int(array.max()))
     return array.astype(np.int64, copy=False)
+
+
+def _check_sum(name: str, values: Ints) -> None:
+    """Refuse counts whose sum is no 64-bit integer: it would wrap around silently."""
+    total = float(values.sum(dtype=np.float64))
+    require(total < MOST_SUM, name, f"in all below {MOST_SUM}", f"{total:.4g}")

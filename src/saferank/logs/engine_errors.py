@@ -32,6 +32,8 @@ _INPUT_FAULTS = (
     "TableNotFound",
     "AnalysisException",
 )
+_OVERFLOW = ("Failed to cast decimal value", "CAST_OVERFLOW", "ARITHMETIC_OVERFLOW")
+_DAMAGE = ("Could not read enough bytes from file", "FAILED_READ_FILE")
 _FULL_DISK = ("no space left", "file too large", "disk full", "max_temp_directory_size")
 
 
@@ -48,7 +50,13 @@ def _translated(error: Exception) -> SaferankError | None:
     kind = type(error)
     home = kind.__module__.split(".")[0]
     known = home in {"duckdb", "_duckdb", "pyspark", "py4j", "ibis", "sqlalchemy"}
+    if isinstance(error, UnicodeError):
+        return InputError(f"the log cannot be read: a name or a text in it is not UTF-8 ({error}).")
+    if isinstance(error, MemoryError):
+        return None
     if not known and not isinstance(error, ArrowException | OSError):
+        return None
+    if not known and isinstance(error, OSError) and error.errno is not None:
         return None
     text = _first_sentence(str(error))
     if any(sign in text.lower() for sign in _FULL_DISK):
@@ -57,6 +65,13 @@ def _translated(error: Exception) -> SaferankError | None:
         return EngineError(f"the memory limit is too small for this log; raise --memory ({text}).")
     if "JAVA_GATEWAY" in text:
         return EngineError("Spark needs Java 17 or newer, and could not start it.")
+    if "bad_alloc" in text:
+        return EngineError("there is not enough memory for this log; lower --memory.")
+    damaged = home in {"duckdb", "_duckdb"} and kind.__name__ == "Error"  # of its Parquet reader
+    if damaged or any(sign in text for sign in _DAMAGE):
+        return InputError(f"the log cannot be read, a file of it is damaged: {text}.")
+    if any(sign in text for sign in _OVERFLOW):
+        return InputError("sums of the log's counts must be below 2^63; they are not.")
     if kind.__name__ in _INPUT_FAULTS:
         return InputError(f"the log cannot be read: {text}.")
     return EngineError(f"the engine failed: {text}.")

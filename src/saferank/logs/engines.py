@@ -268,6 +268,7 @@ def _local_spark(builder: Any, memory: str | None, spill: Path) -> Any:
         "spark.driver.maxResultSize": "0",
         "spark.local.dir": str(spill),
         "spark.sql.session.timeZone": "UTC",
+        "spark.sql.ansi.enabled": "true",  # sums that overflow are errors
     }
     for key, value in settings.items():
         builder = builder.config(key, value)
@@ -290,7 +291,10 @@ class AnyIbis:
                 f"`engine` {self.name} needs its driver: pip install 'ibis-framework[{self.name}]'."
             ) from error
         except ValueError as error:
-            raise InputError(f"`engine` must be a URL that Ibis knows; got {url!r}.") from error
+            # only its beginning: the rest may hold a password
+            raise InputError(
+                f"`engine` must be a URL that Ibis knows; got {self.name!r}://..."
+            ) from error
 
     def read(self, source: Source) -> Any:
         """The log as an Ibis table."""

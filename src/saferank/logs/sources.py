@@ -13,6 +13,7 @@ from urllib.request import url2pathname
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from saferank.data.damage import refuse_damaged
 from saferank.data.frames import ArrowTable, as_arrow, is_table
 from saferank.errors import InputError, require
 
@@ -192,17 +193,11 @@ def check_parquet(files: Files, columns: Iterable[str]) -> None:
                 )
 
 
-def _footer(path: str) -> pa.Schema:
-    try:
-        return pq.read_schema(path)
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(
-            f"`{path}` must be a whole Parquet file; it cannot be read ({_first_line(error)})."
-        ) from error
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else "no reason"
+def _footer(path: str) -> list[pa.Field]:
+    with refuse_damaged(path):
+        schema = pq.read_schema(path)
+        require(bool(schema.names), path, "a table with columns", "none")  # also decodes the names
+        return list(schema)
 
 
 def _kind(kind: pa.DataType) -> str:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from saferank.errors import require
-from saferank.files import read_json, whole_folder, write_json
 from saferank.flat import Floats
 from saferank.progress import Advance, bar
+from saferank.rankers.checkpoints import Progress, load_checkpoint, save_checkpoint
 from saferank.rankers.curvature import curvature
 from saferank.rankers.goals import Place
 from saferank.rankers.networks import ModuleFactory
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from saferank.rankers.scorers import Run
 
 EVERY = 5  # rounds between validations
+TREES = "scorer.txt"
 
 
 class Trees:
@@ -163,16 +164,15 @@ class Boosting:
         return TreeScorer(Forest.parse(model.model_to_string(num_iteration=trees)))
 
     def _save(self, folder: Path, model: Any) -> None:
-        with whole_folder(folder, holds=("state.json", "scorer.txt"), marked=False) as temporary:
-            self._scorer(model, self.start.trees + self.round).save(temporary)
-            record = {"steps": self.history.steps, "values": self.history.values}
-            write_json(temporary / "state.json", record)
+        trees = self._scorer(model, self.start.trees + self.round)
+        progress = Progress(self.round, self.history.steps, self.history.values)
+        save_checkpoint(folder, TREES, trees.save, progress)
 
     def _resume(self, folder: Path) -> bool:
-        if not (folder / "state.json").is_file():
+        progress = load_checkpoint(folder, TREES)
+        if progress is None:
             return False
-        record = read_json(folder / "state.json")
-        self.history = History(list(record["steps"]), list(record["values"]))
-        self.round = int(self.history.steps[-1])
-        self.now = TreeScorer.read(folder / "scorer.txt", self.start.width)
+        self.history = History(progress.steps, progress.values)
+        self.round = progress.step
+        self.now = TreeScorer.read(folder / TREES, self.start.width)
         return True

@@ -12,13 +12,15 @@ from torch import nn
 
 from saferank.data import RankingData
 from saferank.errors import require
-from saferank.files import read_json, whole_folder, write_json
 from saferank.flat import Floats, Ints, gather
 from saferank.progress import bar
+from saferank.rankers.checkpoints import Progress, load_checkpoint, save_checkpoint
 from saferank.rankers.curvature import CURVATURES
 from saferank.rankers.goals import Goal, Place
 from saferank.rankers.networks import backward, forward, joined, one_thread_each
 from saferank.seeds import generator
+
+STATE = "state.safetensors"
 
 
 @dataclass(frozen=True)
@@ -159,26 +161,31 @@ class Training:
             for name, value in self.optimiser.state.get(parameter, {}).items():
                 state[f"adam.{index}.{name}"] = torch.as_tensor(value).contiguous()
         state["risks"] = torch.from_numpy(self.risks)
-        with whole_folder(
-            folder, holds=("state.json", "state.safetensors"), marked=False
-        ) as temporary:
-            save_file(state, temporary / "state.safetensors")
-            record = {"step": self.step, "steps": self.history.steps, "values": self.history.values}
-            write_json(temporary / "state.json", record)
+        progress = Progress(self.step, self.history.steps, self.history.values)
+        save_checkpoint(folder, STATE, lambda inside: save_file(state, inside / STATE), progress)
 
     def _resume(self, folder: Path) -> bool:
-        if not (folder / "state.json").is_file():
+        """Go on from a checkpoint; False where there is none that is whole and of this module."""
+        progress = load_checkpoint(folder, STATE)
+        if progress is None:
             return False
-        record = read_json(folder / "state.json")
-        state = load_file(folder / "state.safetensors")
-        self.step = int(record["step"])
-        self.history = History(list(record["steps"]), list(record["values"]))
+        state = load_file(folder / STATE)
+        if not self._fits(state):
+            return False
+        self.step = progress.step
+        self.history = History(progress.steps, progress.values)
         self.module.load_state_dict(_under("now.", state))
         self.best = _under("best.", state)
         for index, parameter in enumerate(self.parameters):
             self.optimiser.state[parameter] = _under(f"adam.{index}.", state)
         self.risks = state["risks"].numpy()
         return True
+
+    def _fits(self, state: dict[str, torch.Tensor]) -> bool:
+        own = {name: value.shape for name, value in self.module.state_dict().items()}
+        shapes = [{k: v.shape for k, v in _under(p, state).items()} for p in ("now.", "best.")]
+        risks = state.get("risks")
+        return shapes == [own, own] and risks is not None and risks.shape == self.risks.shape
 
 
 def _under(prefix: str, state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
