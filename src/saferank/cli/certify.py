@@ -30,6 +30,11 @@ Slack = Annotated[
 ]
 Sorted = Annotated[bool, typer.Option("--sorted", help="Rankings are sorted by score, not drawn.")]
 
+HideIds = Annotated[
+    bool,
+    typer.Option("--hide-ids", help="Short hashes in place of query and document ids."),
+]
+
 NOT_TO_SHIP = 3
 
 
@@ -90,6 +95,7 @@ def certify(
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Leave counts without items out.")
     ] = False,
+    hide_ids: HideIds = False,
     json: Json = False,
 ) -> None:
     """Certify a ranker against production: exit code 0 to ship, 3 not to, and why.
@@ -106,6 +112,7 @@ def certify(
         production_kind=production_policy, tolerance=tolerance, confidence=confidence,
         method=method, same_sessions=same_sessions,
     )  # fmt: skip
+    found = hidden(found) if hide_ids else found
     if run.is_dir():
         found.save(run)
     if json:
@@ -170,6 +177,13 @@ def assessed(
         ranker, data, production=shown, counts=counted, users=users,
         weights=None if weights is None else read_weights(weights), **options,
     )  # fmt: skip
+
+
+def hidden(found: Assessment) -> Assessment:
+    """The assessment without ids."""
+    from saferank.safety.hiding import hide_ids
+
+    return hide_ids(found)
 
 
 def _rows(found: Assessment) -> list[tuple[str, object]]:

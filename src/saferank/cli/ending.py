@@ -33,10 +33,10 @@ def run(command: Command) -> int:
     A signal that ends the process does so as Ctrl-C does: everything is put away first.
     """
     with _signals() as received:
-        code = _guarded(lambda: command(standalone_mode=False))
-        flushed = _guarded(_flush)
+        code = _guarded(lambda: command(standalone_mode=False), received)
+        flushed = _guarded(_flush, received)
     if received:
-        sys.stderr.write("saferank: stopped; the same command goes on, or starts again.\n")
+        _say("stopped; the same command goes on, or starts again.")
         return 128 + received[0]
     return code or flushed
 
@@ -65,7 +65,7 @@ def _signals() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def _guarded(work: Callable[[], Any]) -> int:
+def _guarded(work: Callable[[], Any], received: list[int]) -> int:
     try:
         result = work()
         return result if isinstance(result, int) else 0
@@ -75,11 +75,18 @@ def _guarded(work: Callable[[], Any]) -> int:
         return 128 + signal.SIGINT
     except Exception as error:
         sentence, code = _explained(error)
+        if received:  # what came of the signal is not told
+            return code
         if sentence is None:
             raise
+        _say(sentence)
+        return code
+
+
+def _say(sentence: str) -> None:
+    if sys.stderr is not None:
         with contextlib.suppress(OSError):
             sys.stderr.write(f"saferank: {shorten(sentence)}\n")
-        return code
 
 
 def _explained(error: Exception) -> tuple[str | None, int]:

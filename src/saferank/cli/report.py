@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from saferank.cli.certify import Run
+from saferank.cli.certify import HideIds, Run, hidden
 from saferank.cli.outputs import check_outputs
 
 
@@ -16,6 +16,7 @@ def report(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="The page. [RUN/report.html]")
     ] = None,
+    hide_ids: HideIds = False,
 ) -> None:
     """Write the page of a run as it was last certified: one self-contained HTML file.
 
@@ -27,7 +28,7 @@ def report(
 
     page = run / "report.html" if output is None else output
     check_outputs([page], [run / "ranker.json", run / "assessment.json"])
-    found = Assessment.load(run)
+    found = hidden(Assessment.load(run)) if hide_ids else Assessment.load(run)
     path = write_page(page, found, Ranker.load(run).card, run.name)
     typer.echo(found.decision.sentence)
     typer.echo(f"Written to {path}.")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import fcntl
 import itertools
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -189,6 +190,10 @@ def _until_a_death(left: list[Task], workers: int) -> Iterator[Done]:
                 yield done
         except BrokenProcessPool:
             return
+        except BaseException:  # stopped: what still runs is stopped too, and puts its files away
+            for worker in active_children():
+                worker.terminate()
+            raise
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
@@ -207,7 +212,12 @@ def _environment(name: str, value: str) -> Iterator[None]:
 
 
 def _end_with(parent: int) -> None:
-    """A worker whose parent was killed ends too, instead of waiting for work for ever."""
+    """A worker whose parent was killed ends too, instead of waiting for work for ever.
+
+    Ctrl-C reaches all processes at once: workers leave it to the parent, which ends them.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _unwind)
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -215,6 +225,11 @@ def _end_with(parent: int) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+def _unwind(number: int, frame: object) -> None:
+    del frame
+    raise SystemExit(128 + number)
 
 
 def on_cluster(tasks: Sequence[Task], *, address: str) -> Iterator[Done]:
