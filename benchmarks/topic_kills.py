@@ -59,7 +59,7 @@ COMMANDS = (
         "certify",
         (
             "certify", "{here}/run", "--items", "{inputs}/items.parquet", "--counts",
-            "{inputs}/counts.parquet",
+            "{inputs}/counts.parquet", "--same-sessions",
         ),
         brings=("run",), codes=(0, 3),
     ),

@@ -19,6 +19,7 @@ import pytest
 from saferank.cli import ending
 from saferank.errors import EngineError, InputError
 
+STOPPED = "saferank: stopped; the same command goes on, or starts again.\n"
 SOURCES = Path(__file__).parents[2] / "src"
 
 
@@ -111,7 +112,7 @@ def test_a_signal_unwinds_the_stack(
 
     assert ending.run(command) == 128 + number
     assert done
-    assert capsys.readouterr().err == "saferank: stopped; the same command goes on, or starts again.\n"
+    assert capsys.readouterr().err == STOPPED
     assert signal.getsignal(number) == before
 
 
@@ -193,5 +194,5 @@ def test_a_count_that_is_stopped_leaves_nothing(number: signal.Signals, tmp_path
         process.send_signal(number)
         _, said = process.communicate(timeout=60)
     assert process.returncode == 128 + number
-    assert said == "saferank: stopped; the same command goes on, or starts again.\n"
+    assert said == STOPPED
     assert list(folder.iterdir()) == []

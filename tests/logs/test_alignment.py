@@ -63,7 +63,7 @@ def test_the_cut() -> None:
     assert counts.impressions.tolist() == [[5], [0], [0], [7], [0]]
     assert told.beyond == 10
     assert sr.logs.align(table(ROWS), ITEMS, ranks=9)[0].ranks == 9
-    with pytest.raises(InputError, match="documents x ranks"):
+    with pytest.raises(InputError, match="`ranks` must be at most 10,000"):
         sr.logs.align(table([("a", 1, 2**31 - 1, 1, 1)]), ITEMS)
 
 

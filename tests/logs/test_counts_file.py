@@ -148,7 +148,7 @@ def test_a_table_without_sessions_and_rows_that_add_up(tmp_path: Path) -> None:
         ({"query_id": [3, 4]}, "query 4"),
         ({"rank": [0, 1]}, "rank"),
         ({"rank": [1.0, 2.0]}, "rank"),
-        ({"rank": [1, 2**31 - 1]}, "documents x ranks"),
+        ({"rank": [1, 2**31 - 1]}, "`ranks` must be at most 10,000"),
         ({"rank": [1, 2**31]}, "rank"),
         ({"rank": [1, None]}, "rank"),
         ({"clicks": [6, 0]}, "clicks"),

@@ -73,12 +73,14 @@ def call(*arguments: object) -> str:
 
 
 def texts(folder: Path) -> str:
-    return "".join(path.read_bytes().decode("latin1") for path in folder.iterdir())
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return "".join(path.read_bytes().decode("latin1") for path in files)
 
 
 def test_certify_and_report_without_ids(run):
     assert SECRET not in texts(run / "run"), "a saved ranker holds no ids"
     given = ["--items", run / "items.parquet", "--counts", run / "counts.parquet"]
+    given.append("--same-sessions")
     said = call("certify", run / "run", *given, "--json")
     assert SECRET in said
     assert SECRET in texts(run / "run")
