@@ -94,6 +94,18 @@ class Tally:
     littered: int = 0
     """Kills that left something for the next run to clear: how hard they hit."""
 
+    @property
+    def total(self) -> int:
+        """Kills so far."""
+        return sum(self.kills.values())
+
+    def add(self, number: signal.Signals, code: int, *, left: bool) -> None:
+        """One kill: the exit code of the process, and whether it left temporary files."""
+        self.kills[number.name] = self.kills.get(number.name, 0) + 1
+        self.wrong_exit += code != (-number if number == signal.SIGKILL else 128 + number)
+        self.littered += left
+        self.litter += left and number == signal.SIGTERM
+
 
 def run_all(folder: Path, kills: int = KILLS, seed: int = 0) -> dict[str, Tally]:
     """Kill every command its share of times."""
@@ -126,33 +138,27 @@ def make_inputs(folder: Path) -> Path:
 
 
 def kill_often(command: Command, inputs: Path, folder: Path, kills: int, seed: int) -> Tally:
-    """Kill a command some times, each followed by a run to the end."""
+    """Kill a command some times; one kill or two in a row are followed by a run to the end."""
     calm, here = folder / "calm", folder / "killed"
     seconds = _finish(command, _prepare(command, inputs, calm), inputs)
     expected = files(calm)
     chance = random.Random(f"{seed} {command.name}")
-    tally, fresh = Tally(), True
-    while sum(tally.kills.values()) < kills:
-        number = SIGNALS[sum(tally.kills.values()) % 2]
-        if fresh:
-            _prepare(command, inputs, here)
-            if chance.random() < 0.3:
-                _finish(command, here, inputs)
-        before = litter(here)
-        code = _killed(command, here, inputs, number, seconds, chance)
-        if code is None:  # it ended before the signal
-            fresh = True
-            continue
-        tally.kills[number.name] = tally.kills.get(number.name, 0) + 1
-        tally.wrong_exit += code != (-number if number == signal.SIGKILL else 128 + number)
-        left = set(litter(here)) - set(before)
-        tally.littered += bool(left)
-        tally.litter += bool(left) and number == signal.SIGTERM
-        fresh = chance.random() < 0.7
-        if fresh:
+    tally = Tally()
+    while tally.total < kills:
+        _prepare(command, inputs, here)
+        if chance.random() < 0.3:
             _finish(command, here, inputs)
-            tally.changed += files(here) != expected
-            tally.litter += bool(litter(here))
+        for _ in range(min(chance.choice((1, 1, 2)), kills - tally.total)):
+            number = SIGNALS[tally.total % 2]
+            before = set(litter(here))
+            code = _killed(command, here, inputs, number, seconds, chance)
+            if code is None:  # it ended before the signal: the machine has less to do than before
+                seconds *= 0.9
+                break
+            tally.add(number, code, left=bool(set(litter(here)) - before))
+        seconds = max(0.9 * seconds, _finish(command, here, inputs))
+        tally.changed += files(here) != expected
+        tally.litter += bool(litter(here))
     return tally
 
 
