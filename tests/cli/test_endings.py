@@ -143,6 +143,16 @@ def test_standard_output_that_takes_nothing(log: Path, tmp_path: Path) -> None:
     one_sentence(said)
 
 
+def test_names_that_the_terminal_cannot_show(log: Path, tmp_path: Path) -> None:
+    odd = tmp_path / os.fsdecode(b"out\xff.parquet")
+    code, said = ended("count", log, "-o", odd)
+    assert (code, said, odd.is_file()) == (0, "", True)
+    log.rename(tmp_path / os.fsdecode(b"in\xff.parquet"))
+    code, said = ended("count", tmp_path / os.fsdecode(b"in\xff.parquet"), "-o", tmp_path / "c")
+    assert code == 2
+    one_sentence(said)
+
+
 def test_a_reader_that_goes_away(log: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)

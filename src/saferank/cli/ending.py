@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import signal
 import sys
@@ -32,6 +33,9 @@ def run(command: Command) -> int:
 
     A signal that ends the process does so as Ctrl-C does: everything is put away first.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # names that the terminal cannot show are escaped
+            stream.reconfigure(errors="backslashreplace")
     with _signals() as received:
         code = _guarded(lambda: command(standalone_mode=False), received)
         flushed = _guarded(_flush, received)
