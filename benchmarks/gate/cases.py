@@ -144,7 +144,10 @@ def _verdict(
         "difference": _interval(said.get("difference")),
         "production": _interval(said.get("production")),
         "new": _interval(said.get("new")),
-        "policy": said.get("production_policy") or said.get("policy"),
+        "at_least": (said.get("bound") or {}).get("lower"),
+        "clicks": _interval((said.get("clicks") or {}).get("difference")),
+        "policy": (said.get("fit") or {}).get("kind"),
+        "unsure": decision.get("unsure"),
         "deployed": deployed,
         "guarded": guard,
         **policies[deployed, guard],
@@ -163,7 +166,7 @@ def _truth(
     keep, slack = promise.get("keep", 0.9), promise.get("slack", 0.01)
     policy = served.alone(ranker, deployed)
     if guard:
-        policy = served.guarded(ranker, deployed, keep, slack)
+        policy = served.guarded(ranker, deployed, certificate)
     record: Record = {"truth": world.truth.change(policy).to_dict()}
     weights = np.array(certificate.get("weights") or [])[: world.shop.k]
     if weights.size:

@@ -8,11 +8,12 @@ from __future__ import annotations
 import inspect
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 
-from benchmarks.gate.command_line import run, supports
+from benchmarks.gate.command_line import run
 from benchmarks.gate.preparing import Prepared
 from benchmarks.shops import Mixture, World, in_order, sampled
 from benchmarks.shops.truth import Policy
@@ -51,24 +52,16 @@ def alone(ranker: Run, deployed: str) -> Policy:
     return in_order(ranker.scores) if deployed == "sorted" else sampled(ranker.scores)
 
 
-def guarded(ranker: Run, deployed: str, keep: float, slack: float) -> Policy:
-    """The ranker behind the guard: the share of each query, and what the others get.
+def guarded(ranker: Run, deployed: str, certificate: dict[str, Any]) -> Policy:
+    """The ranker behind its certified guard: the share of each query; the others get production.
 
-    The others get what production really shows once the command line knows what that is;
-    until then Plackett-Luce over production's score, as `saferank rank --guard` draws it.
+    At serving the production arm is the list that production made.
     """
-    truth, catalogue = ranker.world.truth, ranker.world.catalogue
-    share = _shares(ranker, deployed, keep, slack)
-    if supports("certify", "--production-policy"):
-        return Mixture(share, alone(ranker, deployed), truth.production)
-    scores = catalogue.weekly_scores[-1][catalogue.listed]
-    if ranker.world.shop.production == "uniform":
-        scores = np.zeros_like(scores)
-    others = in_order(scores) if deployed == "sorted" else sampled(scores)
-    return Mixture(share, alone(ranker, deployed), others)
+    share = _shares(ranker, deployed, certificate)
+    return Mixture(share, alone(ranker, deployed), ranker.world.truth.production)
 
 
-def _shares(ranker: Run, deployed: str, keep: float, slack: float) -> np.ndarray:
+def _shares(ranker: Run, deployed: str, certificate: dict[str, Any]) -> np.ndarray:
     """The share of each query's sessions that get the new ranker, in the truth's order."""
     import saferank as sr
 
@@ -76,7 +69,11 @@ def _shares(ranker: Run, deployed: str, keep: float, slack: float) -> np.ndarray
     named = ranker.ready.options and "columns" in known
     items = sr.data.read_items(ranker.ready.items, **({"columns": ranker.columns} if named else {}))
     new = sr.rankers.Ranker.load(ranker.folder)
-    guard = sr.safety.Guard(new, items.production, keep=keep, slack=slack, deployed=deployed)
+    shown = np.zeros(items.documents) if items.production is None else items.production
+    guard = sr.safety.Guard(
+        new, shown, **certificate["promise"], deployed=deployed, weights=certificate["weights"],
+        production_kind=certificate["production_kind"],
+    )  # fmt: skip
     query_ids, doc_ids = items.ids()
     first = np.asarray(doc_ids)[items.offsets[:-1]]
     query, _ = ranker.world.positions(query_ids, first)

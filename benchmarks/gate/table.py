@@ -79,7 +79,7 @@ def _figures(group: Sequence[Record]) -> list[str]:
         _share(len(right), len(better)),
         f"{median(gains):+.1f} %" if gains else "",
         f"{median(r['truth']['percent'] for r in shipped):+.1f} %" if shipped else "",
-        _covered(judged, lambda r: r["truth"]["difference"]),
+        _covered(judged, lambda r: r["truth"]["difference"], "clicks"),
         _covered(judged, lambda r: (r.get("utility") or {}).get("difference")),
         _mean(r["promise_broken"] for r in shipped if r.get("promise_broken") is not None),
     ]
@@ -87,10 +87,10 @@ def _figures(group: Sequence[Record]) -> list[str]:
 
 def certified_percent(record: Record) -> float | None:
     """The lower end of the change in per cent of production's value, as the verdict has it."""
-    change, production = record.get("difference"), record.get("production")
-    if not change or not production or change["lower"] is None or not production["estimate"]:
+    bound, production = record.get("at_least"), record.get("production")
+    if bound is None or not production or not production["estimate"]:
         return None
-    return float(100 * change["lower"] / production["estimate"])
+    return float(100 * bound / production["estimate"])
 
 
 def _share(part: int, whole: int) -> str:
@@ -102,15 +102,14 @@ def _mean(values: Iterable[float]) -> str:
     return f"{sum(kept) / len(kept):.0%}" if kept else ""
 
 
-def _covered(group: Sequence[Record], truth: Callable[[Record], float | None]) -> str:
-    """How many intervals of the unguarded difference hold the truth."""
+def _covered(
+    group: Sequence[Record], truth: Callable[[Record], float | None], name: str = "difference"
+) -> str:
+    """How many intervals of what would be served hold the truth."""
     hits = [
         one["lower"] <= value <= one["upper"]
         for r in group
-        if not r["guarded"]
-        and (one := r.get("difference"))
-        and one["lower"] is not None
-        and (value := truth(r)) is not None
+        if (one := r.get(name)) and one["lower"] is not None and (value := truth(r)) is not None
     ]
     return f"{sum(hits)} of {len(hits)}" if hits else ""
 
