@@ -9,12 +9,16 @@ import duckdb
 RANKS = 10
 
 
-def generate(folder: Path, *, sessions: int, queries: int, parts: int = 1) -> Path:
+def generate(
+    folder: Path, *, sessions: int, queries: int, parts: int = 1, text: bool = False
+) -> Path:
     """A log of `sessions` lists of ten results, in `parts` Parquet files; returns their glob.
 
     Popular queries get more sessions (cubed uniform numbers); each query has 20 documents, which
-    move by up to four ranks from session to session; lower ranks are clicked less.
+    move by up to four ranks from session to session; lower ranks are clicked less. With `text`,
+    sessions have ids of 16 hexadecimal digits instead of whole numbers.
     """
+    session = "md5(session_id::VARCHAR)[:16] AS session_id" if text else "session_id"
     folder.mkdir(parents=True, exist_ok=True)
     step = -(-sessions // parts)
     for part in range(parts):
@@ -27,7 +31,7 @@ def generate(folder: Path, *, sessions: int, queries: int, parts: int = 1) -> Pa
                         ({queries} * pow(hash(s) / 18446744073709551616.0, 3))::INT AS query_id
                     FROM range({first}, {last}) AS r(s)
                 )
-                SELECT session_id, query_id,
+                SELECT {session}, query_id,
                     query_id * 20 + ((k + (noise >> (k * 3)) % 5) % 20)::INT AS doc_id,
                     (k + 1)::UTINYINT AS rank,
                     (noise >> (k * 4)) % (3 * (k + 1)) = 0 AS click

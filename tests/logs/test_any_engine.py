@@ -12,7 +12,11 @@ import saferank as sr
 from saferank.errors import EngineError, InputError
 
 ROWS = [("a", 1, 1, 1), ("a", 2, 2, 0), ("a", 1, 1, 0), ("b", 1, 1, 0), ("b", 1, 0, 0)]
-COUNTS = [("a", 1, 1, 2, 1), ("a", 2, 2, 1, 0), ("b", 1, 1, 1, 0)]
+COUNTS = [
+    ("a", 1, 1, "judge", 2, 1),
+    ("a", 2, 2, "judge", 1, 0),
+    ("b", 1, 1, "learn", 1, 0),
+]
 
 
 def counted(engine: str, table: str = "clicks") -> list[tuple[object, ...]]:

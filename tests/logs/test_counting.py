@@ -43,11 +43,16 @@ def plain(rows: list[Row]) -> dict[tuple[object, ...], tuple[int, int]]:
 
 
 def found(table: CountTable) -> dict[tuple[object, ...], tuple[int, int]]:
+    """Impressions and clicks of both parts together."""
     rows = table.to_arrow().to_pylist()
-    keys = [(r["query_id"], r["doc_id"], r["rank"]) for r in rows]
-    assert keys == sorted(keys), "counts are sorted by query, document and rank"
-    counts = [(r["impressions"], r["clicks"]) for r in rows]
-    return dict(zip(keys, counts, strict=True))
+    keys = [(r["query_id"], r["doc_id"], r["rank"], r["part"]) for r in rows]
+    assert keys == sorted(keys), "counts are sorted by query, document, rank and part"
+    assert len(set(keys)) == len(keys)
+    counts: dict[tuple[object, ...], tuple[int, int]] = {}
+    for key, one in zip(keys, rows, strict=True):
+        shown, clicked = counts.get(key[:3], (0, 0))
+        counts[key[:3]] = shown + one["impressions"], clicked + one["clicks"]
+    return counts
 
 
 LOG = [
@@ -71,7 +76,8 @@ def test_a_small_log(tmp_path: Path) -> None:
     assert table.report.record() == {
         "rows": 5, "impressions": 5, "clicks": 2, "groups": 4, "queries": 2, "ranks": 2,
         "sessions": None, "duplicates": 0, "beyond": 0, "bad": (),
-        "excluded": 0, "from_zero": False,
+        "excluded": 0, "from_zero": False, "split": {"by": "query", "judge": 0.2, "seed": 0},
+        "learn_sessions": None, "judge_sessions": None, "judge_impressions": 4, "judge_queries": 1,
     }  # fmt: skip
 
 
@@ -118,9 +124,12 @@ def test_sessions_equal_a_loop(tmp_path_factory: pytest.TempPathFactory, rows: l
     assert table.report.duplicates == len(rows) - clash - len(good)
     seen = {(one["query_id"], one["session_id"]) for one in rows}
     assert table.report.sessions == len(seen)
+    assert table.report.learn_sessions + table.report.judge_sessions == len(seen)
     per_query = Counter(query for query, _ in seen)
-    for one in table.to_arrow().to_pylist():
-        assert one["sessions"] == per_query[one["query_id"]]
+    said = {(r["query_id"], r["part"]): r["sessions"] for r in table.to_arrow().to_pylist()}
+    for query in {query for query, _ in said}:
+        both = said.get((query, "learn"), 0) + said.get((query, "judge"), 0)
+        assert both == per_query[query]
 
 
 def test_sessions_can_be_left_alone(tmp_path: Path) -> None:
@@ -157,7 +166,10 @@ def test_counting_counts_changes_nothing(tmp_path: Path) -> None:
     first = sr.logs.count(write(tmp_path / "log.parquet", LOG), output=tmp_path / "a.parquet")
     again = sr.logs.count(tmp_path / "a.parquet", output=tmp_path / "b.parquet")
     assert found(first) == found(again)
-    assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
+    tables = [pq.read_table(tmp_path / name) for name in ("a.parquet", "b.parquet")]
+    assert tables[0].equals(tables[1], check_metadata=True)
+    sr.logs.count(tmp_path / "b.parquet", output=tmp_path / "c.parquet")
+    assert (tmp_path / "b.parquet").read_bytes() == (tmp_path / "c.parquet").read_bytes()
 
 
 def test_other_names(tmp_path: Path) -> None:
@@ -309,7 +321,7 @@ def test_narrow_integers_and_dictionaries(tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "log.parquet")
     counts = sr.logs.count(tmp_path / "log.parquet").to_arrow()
     assert [str(kind) for kind in counts.schema.types] == [
-        "string", "int64", "int32", "int64", "int64"]  # fmt: skip
+        "string", "int64", "int32", "string", "int64", "int64"]  # fmt: skip
     assert counts["doc_id"].to_pylist() == [200, 7]
 
 
@@ -329,10 +341,13 @@ def test_real_logs_equal_a_pandas_count(shared_data: Path, tmp_path: Path, name:
     frame = frame.rename(columns={yours: ours for ours, yours in mapping.items()})
     keys = ["query_id", "doc_id", "rank"]
     expected = frame.groupby(keys).click.agg(["size", "sum"]).reset_index()
-    counts = table.to_arrow().to_pandas().sort_values(keys, ignore_index=True)
+    parts = table.to_arrow().to_pandas()
+    counts = parts.groupby(keys)[["impressions", "clicks"]].sum().reset_index()
+    counts = counts.sort_values(keys, ignore_index=True)
     expected = expected.sort_values(keys, ignore_index=True)
     for ours, theirs in zip(["impressions", "clicks", *keys], ["size", "sum", *keys], strict=True):
         assert counts[ours].tolist() == expected[theirs].tolist()
     if "session_id" in frame:
         sessions = frame.groupby("query_id").session_id.nunique()
-        assert counts.groupby("query_id").sessions.first().to_dict() == sessions.to_dict()
+        of_parts = parts.groupby(["query_id", "part"]).sessions.first()
+        assert of_parts.groupby("query_id").sum().to_dict() == sessions.to_dict()

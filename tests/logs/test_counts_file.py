@@ -47,6 +47,9 @@ def example(
 def assert_same(first: Counts, second: Counts) -> None:
     for name in ("offsets", "impressions", "clicks", "sessions"):
         np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
+    assert (first.judge is None) == (second.judge is None)
+    if first.judge is not None and second.judge is not None:
+        assert_same(first.judge, second.judge)
 
 
 @pytest.mark.parametrize("ids", ["strings", "numbers", "none"])
@@ -56,7 +59,8 @@ def test_counts_come_back(ids: str, tmp_path: Path) -> None:
     save_counts(counts, data, path)
     assert_same(load_counts(path, data), counts)
     table = pq.read_table(path)
-    assert table.column_names == ["query_id", "doc_id", "rank", "impressions", "clicks", "sessions"]
+    names = ["query_id", "doc_id", "rank", "part", "impressions", "clicks", "sessions"]
+    assert table.column_names == names
     assert pa.compute.min(table["rank"]).as_py() == 1
     assert pa.compute.sum(table["impressions"]).as_py() == counts.impressions.sum()
     assert [entry.name for entry in tmp_path.iterdir()] == ["counts.parquet"]

@@ -13,6 +13,7 @@ import ibis
 import pytest
 
 from saferank.logs.conditions import filtered
+from saferank.logs.hashing import Hash
 from saferank.logs.schema import read_log
 from saferank.logs.tally import sessions, tally
 
@@ -27,22 +28,29 @@ SESSIONS = ibis.table(
 )
 
 
-def expressions() -> dict[str, Any]:
-    by_session = read_log(filtered(SESSIONS, ["day>=2026-01-31"]), top=10)
+NUMBERS = ibis.table({**ROWS.schema(), "session_id": "int64"}, name="log")
+PARTS = ibis.table({**SUMMED.schema(), "part": "string"}, name="log")
+
+
+def expressions(dialect: str) -> dict[str, Any]:
+    hashed = Hash(0.2, 0, dialect)
+    by_session = read_log(filtered(SESSIONS, ["day>=2026-01-31"]), top=10, hashed=hashed)
     return {
         "rows": tally(read_log(filtered(ROWS, ["device=mobile"]))),
+        "rows_in_parts": tally(read_log(NUMBERS, sessions=False, hashed=hashed)),
         "summed": tally(read_log(SUMMED)),
+        "summed_in_parts": tally(read_log(PARTS)),
         "sessions": tally(by_session),
         "sessions_of_queries": sessions(by_session),
     }
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("name", ["rows", "summed", "sessions", "sessions_of_queries"])
+@pytest.mark.parametrize("name", expressions("duckdb"))
 def test_sql(name: str, dialect: str) -> None:
     if dialect == "pyspark":
         _ = ibis.pyspark  # the compiler needs options that come with the backend
-    sql = str(ibis.to_sql(expressions()[name], dialect=dialect)) + "\n"
+    sql = str(ibis.to_sql(expressions(dialect)[name], dialect=dialect)) + "\n"
     path = FOLDER / f"{name}.{dialect}.sql"
     if os.environ.get("SAFERANK_UPDATE_SQL"):
         path.parent.mkdir(exist_ok=True)

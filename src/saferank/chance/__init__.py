@@ -1,6 +1,7 @@
 """Random numbers inside kernels: streams, and numbers of known laws drawn from them."""
 
 from saferank.chance.binomial import binomial
+from saferank.chance.hypergeometric import hypergeometric
 from saferank.chance.streams import (
     States,
     after,
@@ -16,6 +17,7 @@ __all__ = [
     "after",
     "binomial",
     "canonical_order",
+    "hypergeometric",
     "numbered",
     "stream",
     "streams",

@@ -26,6 +26,11 @@ def count(
         bool, typer.Option("--skip-bad", help="Leave bad rows out and tell of them.")
     ] = False,
     ignore_sessions: options.IgnoreSessions = False,
+    judge: Annotated[
+        float,
+        typer.Option(help="Share of the sessions that are set aside to judge rankers by; 0: none."),
+    ] = 0.2,
+    seed: Annotated[int, typer.Option(help="Which sessions are set aside.")] = 0,
     engine: options.Engine = "duckdb",
     memory: options.Memory = None,
     spill: options.Spill = None,
@@ -35,7 +40,9 @@ def count(
     """Count impressions and clicks of each query, document and rank of a click log.
 
     The log has one row per shown document (query_id, doc_id, rank from 1, click, and maybe
-    session_id), or is already summed (impressions, clicks instead of click).
+    session_id), or is already summed (impressions, clicks instead of click). Counts come in two
+    parts: sessions to learn from, and sessions to judge by, which `certify` uses. A hash of the
+    session_id tells them apart; without one, whole queries are set aside.
     """
     from saferank import logs
 
@@ -51,6 +58,8 @@ def count(
         exclude=exclude,
         skip_bad=skip_bad,
         use_sessions=not ignore_sessions,
+        judge=judge,
+        seed=seed,
     )
     assert table.report is not None
     if json:

@@ -42,7 +42,7 @@ IgnoreSessions = Annotated[
     bool,
     typer.Option(
         "--ignore-sessions",
-        help="Leave `session_id` alone: no search for repeated rows; cheaper.",
+        help="No search for repeated rows of a session, no count of sessions; cheaper.",
     ),
 ]
 RankFrom = Annotated[

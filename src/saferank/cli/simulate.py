@@ -59,6 +59,9 @@ def simulate(
         bool, typer.Option("--deterministic", help="Always sort by production's score.")
     ] = False,
     seed: Annotated[int, typer.Option(help="The same seed gives the same clicks.")] = 0,
+    judge: Annotated[
+        float, typer.Option(help="Share of the sessions to judge by, not to learn from; 0: none.")
+    ] = 0.2,
     rows: Annotated[
         bool, typer.Option("--rows", help="A log with one row a shown document, not counts.")
     ] = False,
@@ -95,12 +98,17 @@ def simulate(
         result: dict[str, object] = {"sessions": number, "rows": written}
     else:
         counts = clicks.simulate(
-            *task, temperature=temperature, deterministic=deterministic, highest_grade=highest
+            *task,
+            temperature=temperature,
+            deterministic=deterministic,
+            highest_grade=highest,
+            judge=judge,
         )
         logs.save_counts(counts, collection, output)
         shown, clicked = counts.impressions.sum(axis=0), counts.clicks.sum(axis=0)
         result = {
             "sessions": counts.total,
+            "judge_sessions": counts.part("judge").total,
             "queries": counts.queries,
             "impressions": shown,
             "clicks": clicked,
@@ -113,7 +121,10 @@ def simulate(
     if rows:
         typer.echo(f"{number:,} sessions in {result['rows']:,} rows are in {output}.")
         return
-    typer.echo(f"{counts.total:,} sessions of {counts.queries:,} queries are in {output}.")
+    typer.echo(
+        f"{counts.total:,} sessions of {counts.queries:,} queries are in {output}, of which "
+        f"{counts.part('judge').total:,} are to judge by."
+    )
     ranks = range(1, counts.ranks + 1)
     table = [
         (rank, int(n), int(c), float(c / max(n, 1)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from saferank.errors import require
 from saferank.evaluation.intervals import QueryScores
 from saferank.evaluation.session_scores import SessionScore
 from saferank.flat import Floats
-from saferank.logs import Counts
+from saferank.logs import Counts, Split
 from saferank.logs.engines import opened
 from saferank.logs.schema import read_log
 from saferank.logs.sources import LogName, find
@@ -26,10 +27,15 @@ def session_moments(
     counts: Counts,
     scores: Sequence[SessionScore],
     measured: Sequence[QueryScores],
+    *,
+    split: Split | None = None,
 ) -> list[QueryScores]:
     """The same estimates with the sample variance of sessions within queries.
 
     The log must hold the sessions that were counted; queries that are not in it keep what they had.
+    With `split`, as the counts record it (`CountTable.split`), only sessions to judge by are taken:
+    those of `counts.part("judge")`. As in counts, rows that repeat session, query, document and
+    rank are one, clicked if any of them was.
     """
     import ibis
     import pyarrow as pa
@@ -41,11 +47,7 @@ def session_moments(
     ):
         read = read_log(engine.read(find(log)), top=counts.ranks)
         require(read.has_sessions, "log", "rows with a `session_id`", "none")
-        rows = read.kept(read.table)
-        rows = rows.mutate(
-            query_key=rows.query_id.cast("string"), doc_key=rows.doc_id.cast("string")
-        )
-        rows = rows.distinct()
+        rows = _once(_to_judge_by(read.kept(read.table), split))
         pq.write_table(pa.table(_values(data, counts, scores)), folder / "values.parquet")
         values = engine.read(find(folder / "values.parquet"))
         joined = rows.inner_join(values, ["query_key", "doc_key", (rows["rank"], values.at_rank)])
@@ -68,6 +70,24 @@ def session_moments(
         within[query[known]] = variance[known]
         found.append(replace(before, variance=within, variance_from="sessions"))
     return found
+
+
+def _to_judge_by(rows: Any, split: Split | None) -> Any:
+    """The rows of sessions to judge by; all of them where no split is given."""
+    if split is None or split.off:
+        return rows
+    ids = rows.query_id if split.by == "query" else rows.session_id
+    return rows.filter(split.hash().chooses(ids))
+
+
+def _once(rows: Any) -> Any:
+    """What each session showed, ids as text."""
+    keyed = rows.mutate(
+        query_key=rows.query_id.cast("string"), doc_key=rows.doc_id.cast("string")
+    )
+    return keyed.group_by("session_id", "query_key", "doc_key", "rank").agg(
+        clicked=keyed.count(where=keyed.clicked) > 0
+    )
 
 
 def _values(

@@ -11,6 +11,7 @@ from saferank.logs.judgements import Finding
 from saferank.logs.merging import merge
 from saferank.logs.overlap import Overlap, overlap
 from saferank.logs.production import ProductionCheck, check_production
+from saferank.logs.split import Split
 
 __all__ = [
     "Alignment",
@@ -23,6 +24,7 @@ __all__ = [
     "LogHealth",
     "Overlap",
     "ProductionCheck",
+    "Split",
     "align",
     "check_log",
     "check_production",

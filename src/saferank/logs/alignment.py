@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,11 @@ from saferank.logs.count_table import CountTable
 from saferank.logs.counting import EngineChoice
 from saferank.logs.counts import MOST_CELLS, Counts, check_ranks
 from saferank.logs.engines import DuckDB, opened
+from saferank.logs.parts import Parts
 from saferank.logs.schema import BEYOND, read_log
-from saferank.logs.tally import added_sessions, check_sessions, total
+from saferank.logs.split import OFF, Split
+from saferank.logs.stored_parts import parts_of
+from saferank.logs.tally import JUDGE_COLUMNS, total
 from saferank.scratch import scratch_folder
 
 
@@ -44,6 +47,10 @@ class Alignment:
     """One of the unknown documents."""
     beyond: int = 0
     """Impressions at ranks below the cut, left out."""
+    split: Split = OFF
+    """How the counts came in parts; those of an older form are drawn when they are read."""
+    learn_sessions: int = 0
+    judge_sessions: int = 0
 
     @property
     def support(self) -> float:
@@ -68,6 +75,7 @@ class Alignment:
             )
         if self.beyond:
             told.append(f"{self.beyond:,} impressions lie beyond the cut and are left out.")
+        told.append(self.split.sentence(self.learn_sessions, self.judge_sessions))
         return told
 
 
@@ -85,6 +93,9 @@ def align(
     sessions in which they were shown remain sessions of their query. `ranks` is K; by default as
     many as the counts say or the largest rank. Rows of the same document and rank add up. Ids are
     compared as text where one side has strings and the other numbers.
+
+    Counts in parts come with their `judge` part. Counts of the form before there were parts are
+    split here, by a draw that is the same whenever they are read (share 0.2, seed 0).
     """
     with _tables(counts, items, engine or EngineChoice()) as tables:
         top = tables.top(ranks)
@@ -96,11 +107,14 @@ def align(
                 f"(skip_bad=True in Python) leaves them out."
             )
         aligned = tables.arrays(top)
-        return aligned, _alignment(aligned, unknown, tables.beyond(top))
+        return aligned, _alignment(aligned, unknown, tables.beyond(top), tables.parts.split)
 
 
 def read_counts(path: str | Path, *, ranks: int | None = None) -> Counts:
-    """Counts of a file on their own: the documents are those that it has, ordered by their ids."""
+    """Counts of a file on their own: the documents are those that it has, ordered by their ids.
+
+    Their parts are as those of `align`.
+    """
     table = CountTable.open(path)
     with _tables(table, None, EngineChoice()) as tables:
         return tables.arrays(tables.top(ranks))
@@ -113,9 +127,14 @@ class _Tables:
     items: RankingData
     said: int
     """K as the counts say it."""
-    counts: Any
+    parts: Parts
     queries: Any
     documents: Any
+
+    @property
+    def counts(self) -> Any:
+        """The counts, both parts in one row."""
+        return self.parts.counts
 
     @property
     def joined(self) -> Any:
@@ -164,33 +183,46 @@ class _Tables:
     def arrays(self, top: int) -> Counts:
         joined, items = self.joined, self.items
         known = joined.filter(joined.document.notnull(), joined["rank"] <= top)
+        pairs = ("impressions", "clicks"), JUDGE_COLUMNS
         cells = known.group_by("document", "rank").agg(
-            impressions=total(known.impressions), clicks=total(known.clicks)
+            **{name: total(known[name]) for pair in pairs for name in pair}
         )
-        found = cells.to_pyarrow()
+        found, sessions = cells.to_pyarrow(), self.sessions(top)
         place = np.asarray(found["document"]), np.asarray(found["rank"]) - 1
-        shape = (items.documents, top)
-        impressions, clicks = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-        impressions[place] = np.asarray(found["impressions"])
-        clicks[place] = np.asarray(found["clicks"])
-        return Counts(items.offsets, impressions, clicks, self.sessions(items.queries, top))
 
-    def sessions(self, queries: int, top: int) -> Ints:
-        """Sessions of each query: said, or else impressions of all documents at its top rank."""
-        counts = self.counts.filter(self.counts["rank"] <= top)
-        if "sessions" in counts.columns:
-            each = self.counts.group_by("query_id").agg(sessions=self.counts.sessions.max())
-        else:
-            by_rank = counts.group_by("query_id", "rank").agg(n=total(counts.impressions))
-            each = by_rank.group_by("query_id").agg(sessions=by_rank.n.max())
+        def counts_of(pair: tuple[str, ...], sessions: Ints) -> Counts:
+            shown, clicked = np.zeros((2, items.documents, top), np.int64)
+            shown[place], clicked[place] = (np.asarray(found[name]) for name in pair)
+            return Counts(items.offsets, shown, clicked, sessions)
+
+        everything, judge = (counts_of(*each) for each in zip(pairs, sessions, strict=True))
+        return everything if self.parts.split.off else replace(everything, judge=judge)
+
+    def sessions(self, top: int) -> tuple[Ints, Ints]:
+        """Sessions of each query, and those of them to judge by.
+
+        They are said, or else the impressions of all documents at the top rank of each part.
+        """
+        each = self.parts.by_query
+        if each is None:
+            counts = self.counts.filter(self.counts["rank"] <= top)
+            by_rank = counts.group_by("query_id", "rank").agg(
+                learn=total(counts.impressions - counts.judge_impressions),
+                judge=total(counts.judge_impressions),
+            )
+            tops = by_rank.group_by("query_id").agg(
+                learn=by_rank.learn.max(), judge_sessions=by_rank.judge.max()
+            )
+            each = tops.mutate(sessions=tops.learn + tops.judge_sessions)
         known = each.inner_join(self.queries, each.query_id == self.queries.query_key)
-        found = known.select("query", "sessions").to_pyarrow()
-        sessions = np.zeros(queries, np.int64)
-        sessions[np.asarray(found["query"])] = np.asarray(found["sessions"])
-        return sessions
+        found = known.select("query", "sessions", "judge_sessions").to_pyarrow()
+        both = np.zeros((2, self.items.queries), np.int64)
+        for array, name in zip(both, ("sessions", "judge_sessions"), strict=True):
+            array[np.asarray(found["query"])] = np.asarray(found[name])
+        return both[0], both[1]
 
 
-def _alignment(counts: Counts, unknown: dict[str, Any], beyond: int) -> Alignment:
+def _alignment(counts: Counts, unknown: dict[str, Any], beyond: int, split: Split) -> Alignment:
     shown = np.any(counts.impressions > 0, axis=1).astype(np.int64)
     return Alignment(
         documents=counts.documents,
@@ -199,6 +231,9 @@ def _alignment(counts: Counts, unknown: dict[str, Any], beyond: int) -> Alignmen
         shown_queries=int(np.count_nonzero(flat.query_sums(shown, counts.offsets))),
         impressions=int(counts.impressions.sum()),
         beyond=beyond,
+        split=split,
+        learn_sessions=counts.part("learn").total,
+        judge_sessions=counts.part("judge").total,
         **unknown,
     )
 
@@ -227,10 +262,11 @@ def _tables(
                 "document": np.arange(items.documents),
             }
         )
-        table, queries = _same_kind(table, "query_id", running.table("queries", known))
-        table, documents = _same_kind(table, "doc_id", running.table("documents", pairs))
+        parts = parts_of(running, table, counts.split, spill)
+        parts, queries = _same_kind(parts, "query_id", running.table("queries", known))
+        parts, documents = _same_kind(parts, "doc_id", running.table("documents", pairs))
         _check_twice(documents)
-        yield _Tables(items, counts.ranks_said, table, queries, documents)
+        yield _Tables(items, counts.ranks_said, parts, queries, documents)
 
 
 def _counted_items(table: Any) -> RankingData:
@@ -254,16 +290,19 @@ def _check_rows(table: Any) -> None:
     if bad:
         place = bad[0].pop("place")
         raise InputError(f"{log.rules[-place - 1]} in counts; got {bad[0]}.")
-    if "sessions" in table.columns:
-        check_sessions(added_sessions([table]))
 
 
-def _same_kind(counts: Any, name: str, keys: Any) -> tuple[Any, Any]:
+def _same_kind(parts: Parts, name: str, keys: Any) -> tuple[Parts, Any]:
     """Both sides' ids as they are, or both as text when only one of them is text."""
     key = "query_key" if name == "query_id" else "doc_key"
-    if counts[name].type().is_string() == keys[key].type().is_string():
-        return counts, keys
-    return counts.cast({name: "string"}), keys.cast({key: "string"})
+    if parts.counts[name].type().is_string() == keys[key].type().is_string():
+        return parts, keys
+    text = {name: "string"}
+    by_query = parts.by_query
+    if by_query is not None and name == "query_id":
+        by_query = by_query.cast(text)
+    parts = replace(parts, counts=parts.counts.cast(text), by_query=by_query)
+    return parts, keys.cast({key: "string"})
 
 
 def _check_twice(documents: Any) -> None:

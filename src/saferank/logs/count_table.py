@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from saferank.data.damage import refuse_damaged
+from saferank.data.frames import is_text
 from saferank.errors import InputError, require
+from saferank.logs.split import Split
 
-COLUMNS = ("query_id", "doc_id", "rank", "impressions", "clicks")
+KEYS = ("query_id", "doc_id", "rank")
+COLUMNS = (*KEYS, "impressions", "clicks")
+PARTED = (*KEYS, "part", "impressions", "clicks")
+"""Columns of counts in two parts."""
 RANKS_SAID = b"saferank.ranks"
 """In the file's metadata: K, where lists were longer than what was ever shown."""
 
@@ -39,7 +44,7 @@ class CountReport:
     impressions: int
     clicks: int
     groups: int
-    """Different (query, document, rank): rows of the counts."""
+    """Different (query, document, rank)."""
     queries: int
     ranks: int
     """The largest rank that is kept."""
@@ -55,11 +60,23 @@ class CountReport:
     """Rows that an exclusion list leaves out; they are not among `rows`."""
     from_zero: bool = False
     """Whether every list begins at rank 0, although ranks were taken to count from 1."""
+    split: Split | None = None
+    """How the counts came in two parts."""
+    learn_sessions: int | None = None
+    judge_sessions: int | None = None
+    """Sessions of the parts, where they are known or were drawn."""
+    judge_impressions: int = 0
+    judge_queries: int = 0
+    """Queries with something to judge by."""
 
     @property
     def bad_rows(self) -> int:
         """Rows that break a rule."""
         return sum(broken.rows for broken in self.bad)
+
+    def of_parts(self, split: Split, totals: Mapping[str, Any]) -> CountReport:
+        """The same with what is in the parts."""
+        return replace(self, split=split, **totals)
 
     def record(self) -> dict[str, Any]:
         """The report for JSON."""
@@ -73,6 +90,8 @@ class CountReport:
         ]
         if self.sessions is not None:
             told.append(f"Sessions: {self.sessions:,}.")
+        if self.split is not None:
+            told.append(self._parts(self.split))
         if self.duplicates:
             told.append(f"{self.duplicates:,} rows repeat another of their session: counted once.")
         if self.beyond:
@@ -82,12 +101,23 @@ class CountReport:
         told += [f"Left out: {broken}." for broken in self.bad]
         return told
 
+    def _parts(self, split: Split) -> str:
+        """What is in the parts: sessions where they are known, else impressions or queries."""
+        if split.by == "query":
+            judged = self.judge_queries
+            return split.sentence(self.queries - judged, judged, "queries")
+        if self.learn_sessions is None or self.judge_sessions is None:
+            judged = self.judge_impressions
+            return split.sentence(self.impressions - judged, judged, "impressions")
+        return split.sentence(self.learn_sessions, self.judge_sessions)
+
 
 @dataclass(frozen=True, eq=False)
 class CountTable:
-    """Counts by ids: columns query_id, doc_id, rank, impressions, clicks and maybe sessions.
+    """Counts by ids: columns query_id, doc_id, rank, part, impressions, clicks and maybe sessions.
 
-    `sessions` is the number of sessions of the row's query, the same on each of its rows.
+    `part` is "learn" or "judge"; counts that were not split have no such column. `sessions` is the
+    number of sessions of the row's query in its part, the same on each of those rows.
 
     >>> table = CountTable.of_arrow(pa.table({"query_id": ["a"], "doc_id": [1], "rank": [1],
     ...                                       "impressions": [3], "clicks": [2]}))
@@ -115,7 +145,7 @@ class CountTable:
 
     @property
     def rows(self) -> int:
-        """Number of (query, document, rank)."""
+        """Number of (query, document, rank, part)."""
         if isinstance(self.source, Path):
             return int(pq.read_metadata(self.source).num_rows)
         return int(self.source.num_rows)
@@ -130,6 +160,17 @@ class CountTable:
     def has_sessions(self) -> bool:
         """Whether sessions of each query are known apart from its impressions."""
         return "sessions" in self.schema.names
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether the counts are in two parts."""
+        return "part" in self.schema.names
+
+    @property
+    def split(self) -> Split | None:
+        """How the parts came about; none for counts of the form before there were any."""
+        schema = self.schema
+        return Split.of_metadata(schema.metadata, "part" in schema.names)
 
     @property
     def ranks_said(self) -> int:
@@ -160,3 +201,7 @@ def _check_columns(schema: pa.Schema, name: str) -> None:
     for column in numbers:
         kind = schema.field(column).type
         require(pa.types.is_integer(kind), f"{column} of {name}", "whole numbers", str(kind))
+    if "part" in schema.names:
+        kind = schema.field("part").type
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        require(is_text(kind), f"part of {name}", "learn or judge", str(kind))

@@ -12,13 +12,18 @@ from typing import Any
 from saferank.errors import InputError, require
 from saferank.files import whole_file
 from saferank.logs import conditions, examples, rank_origin, sources
-from saferank.logs.count_table import COLUMNS, BrokenRule, CountReport, CountTable
+from saferank.logs.count_table import BrokenRule, CountReport, CountTable
 from saferank.logs.counts import check_ranks
+from saferank.logs.drawing import draw
 from saferank.logs.engines import DuckDB, Engine, opened
 from saferank.logs.exclusions import ExclusionList, Exclusions
+from saferank.logs.hashing import Hash
+from saferank.logs.parts import Parts
+from saferank.logs.recorded import settle_split
 from saferank.logs.said_sessions import check_enough_sessions
 from saferank.logs.schema import BEYOND, RANK_RULE, Log, columns_of, read_log
 from saferank.logs.sources import LogName
+from saferank.logs.split import JUDGE_SHARE, SPLIT, Split, check_seed, check_share
 from saferank.logs.tally import added_sessions, check_sessions, sessions, tally, total
 from saferank.scratch import scratch_folder
 
@@ -52,8 +57,10 @@ def count(
     use_sessions: bool = True,
     rank_from: int = 1,
     exclude: ExclusionList | None = None,
+    judge: float = JUDGE_SHARE,
+    seed: int = 0,
 ) -> CountTable:
-    """Count impressions and clicks of each (query, document, rank) of a click log.
+    """Count impressions and clicks of each (query, document, rank) of a click log, in two parts.
 
     log: Parquet, CSV or JSON-lines files, folders, globs, hive partitions, an engine's table, or a
     table in memory (pandas, Polars, Arrow).
@@ -64,11 +71,16 @@ def count(
     top: the last rank to keep; what lies beyond is told.
     skip_bad: leave bad rows out and tell of them, instead of refusing the log.
     use_sessions: with a `session_id`, count repeated rows once, refuse two documents at one rank
-    of a session, and count sessions; `False` leaves the column alone and is cheaper.
+    of a session, and count sessions; `False` takes the part of a row from it, and is cheaper.
     rank_from: the log's first rank, 0 or 1; counts always have ranks from 1.
     exclude: rows to leave out, such as those of robots: a CSV or Parquet file or a table whose
     columns are named as the log's and hold the values whose rows are left out.
+    judge: the share of sessions that are set aside to judge by, chosen by a hash of `session_id`
+    (with `seed`); 0 turns it off. A log without sessions is split by whole queries, one that is
+    already summed by drawing; counts that are in parts keep them.
     """
+    check_share(judge)
+    check_seed(seed)
     with counted(
         log,
         engine=engine,
@@ -79,6 +91,8 @@ def count(
         rank_from=rank_from,
         exclude=exclude,
         output=None if output is None else Path(output),
+        judge=judge,
+        seed=seed,
     ) as result:
         if result.report.from_zero:
             raise InputError(FROM_ZERO)
@@ -102,22 +116,29 @@ class Counted:
     tallied: Any
     by_query: Any | None
     log: Log
+    split: Split
+    folder: Path
 
-    def expression(self) -> Any:
-        """The counts, sorted, as an Ibis table of the local DuckDB."""
-        kept = self.log.kept(self.tallied)
-        counts = kept.select(*COLUMNS).cast({"rank": "int32"})
-        if self.by_query is not None:
-            counts = counts.inner_join(self.by_query, "query_id").select(*COLUMNS, "sessions")
-        return counts.order_by(*COLUMNS[:3])
+    def parts(self) -> Parts:
+        """The counts in two parts: as the pass told, by whole queries, or drawn now."""
+        kept, split = self.log.kept(self.tallied), self.split
+        if split.off or self.log.has_parts:
+            return Parts(split, kept, self.by_query)
+        if split.by == "query":
+            return Parts.by_whole_queries(split, kept)
+        return draw(self.local, kept, self.by_query, split, self.folder)
 
     def table(self, output: Path | None) -> CountTable:
         """The counts in a file that is written whole or not at all, or in memory."""
+        parts = self.parts()
+        report = self.report.of_parts(self.split, parts.totals())
+        said = {SPLIT: self.split.to_text()}
         if output is None:
-            return CountTable.of_arrow(self.expression().to_pyarrow(), self.report)
+            table = parts.table().to_pyarrow().replace_schema_metadata(said)
+            return CountTable.of_arrow(table, report)
         with whole_file(output) as temporary:
-            self.local.write(self.expression(), temporary, "writing", compression="zstd")
-        return CountTable(output, self.report)
+            self.local.write(parts.table(), temporary, "writing", compression="zstd", metadata=said)
+        return CountTable(output, report)
 
 
 @contextlib.contextmanager
@@ -132,6 +153,8 @@ def counted(
     rank_from: int = 1,
     exclude: ExclusionList | None = None,
     output: Path | None = None,
+    judge: float = 0,
+    seed: int = 0,
 ) -> Iterator[Counted]:
     """Run the one pass over the log; the result lives as long as the block."""
     choice = EngineChoice(engine) if isinstance(engine, str) else engine
@@ -142,7 +165,7 @@ def counted(
     if isinstance(source, sources.Files) and source.local and source.format == "parquet":
         named = {conditions.parse(text).column for text in where}
         named |= set() if excluded is None else excluded.columns(names)
-        sources.check_parquet(source, {*names.values()} - {"sessions"} | named)
+        sources.check_parquet(source, {*names.values()} - {"part", "sessions"} | named)
     with (
         scratch_folder(choice.spill or (output and output.parent)) as folder,
         opened(choice.name, memory=choice.memory, spill=folder) as running,
@@ -154,7 +177,16 @@ def counted(
         before = None
         if excluded is not None:
             before, table = table.count(), excluded.without(table, names, running)
-        read = read_log(table, columns=columns, sessions=use_sessions, top=top, rank_from=rank_from)
+        read = read_log(
+            table,
+            columns=columns,
+            sessions=use_sessions,
+            top=top,
+            rank_from=rank_from,
+            hashed=Hash(judge, seed, running.name) if judge else None,
+            parts=bool(judge),
+        )
+        split = settle_split(read, source, names["part"], judge, seed)
         tallied = _brought(running, local, tally(read), folder / "tally.parquet")
         by_query = None
         some = bool(where) or excluded is not None
@@ -167,7 +199,7 @@ def counted(
         report = _report(running, tallied, by_query, read)
         if before is not None:
             report = replace(report, excluded=_number(running, before) - report.rows)
-        yield Counted(report, running, local, tallied, by_query, read)
+        yield Counted(report, running, local, tallied, by_query, read, split, folder)
 
 
 def _sessions_of(
@@ -194,9 +226,19 @@ def _sessions_of(
     if there == {False}:
         return None
     require(there == {True}, "sessions", "a column of all of the counts, or of none", "some")
-    return added_sessions(
-        [table.select(query_id=names["query_id"], sessions=names["sessions"]) for table in tables]
-    )
+    parted = any(names["part"] in table.columns for table in tables)
+    return added_sessions([_said_sessions(table, names, parted) for table in tables])
+
+
+def _said_sessions(table: Any, names: Mapping[str, str], parted: bool) -> Any:
+    """What counts say of sessions, row by row, and of which part."""
+    import ibis
+
+    columns = {name: table[names[name]] for name in ("query_id", "sessions")}
+    if parted:
+        there = names["part"] in table.columns
+        columns["judged"] = table[names["part"]] == "judge" if there else ibis.literal(False)
+    return table.select(**columns)
 
 
 @contextlib.contextmanager

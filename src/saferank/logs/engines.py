@@ -156,6 +156,10 @@ class DuckDB:
             )
         return str(path)
 
+    def batches(self, expression: Any, rows: int) -> Any:
+        """The result of an expression as a reader of Arrow batches; it is never all in memory."""
+        return self.connection.con.sql(self.connection.compile(expression)).to_arrow_reader(rows)
+
     def fetch(self, expression: Any) -> Any:
         """The result of an expression as an Arrow table."""
         return self.connection.to_pyarrow(expression)

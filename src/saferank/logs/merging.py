@@ -10,29 +10,35 @@ import pyarrow.parquet as pq
 
 from saferank.logs.count_table import CountTable
 from saferank.logs.counting import EngineChoice, count
+from saferank.logs.split import JUDGE_SHARE
 from saferank.scratch import scratch_folder
 
 
 def merge(
-    parts: Sequence[CountTable | str | os.PathLike[str]],
+    tables: Sequence[CountTable | str | os.PathLike[str]],
     *,
     output: str | os.PathLike[str] | None = None,
     engine: str | EngineChoice = "duckdb",
+    judge: float = JUDGE_SHARE,
+    seed: int = 0,
 ) -> CountTable:
-    """The counts of all parts together: the same as counting their logs at once.
+    """The counts of all tables together: the same as counting their logs at once.
 
-    Sessions add too: a session that lies in two parts is counted in both, so cut logs where
-    sessions end. Counts are a summed log, so `count` on several files of counts does the same.
+    Sessions to learn from and to judge by add among themselves; tables that were split in another
+    way, by another share or seed, are refused. Sessions add too: a session that lies in two tables
+    is counted in both, so cut logs where sessions end. Counts are a summed log, so `count` on
+    several files of counts does the same, and `judge` and `seed` are as there: they matter for
+    tables without parts, and `judge=0` adds all of a table up.
     """
     with scratch_folder() as folder:
-        paths = [_on_disk(part, folder / f"{i}.parquet") for i, part in enumerate(parts)]
-        return count(paths, output=output, engine=engine)
+        paths = [_on_disk(table, folder / f"{i}.parquet") for i, table in enumerate(tables)]
+        return count(paths, output=output, engine=engine, judge=judge, seed=seed)
 
 
-def _on_disk(part: CountTable | str | os.PathLike[str], spare: Path) -> str:
-    if not isinstance(part, CountTable):
-        return os.fspath(part)
-    if isinstance(part.source, Path):
-        return str(part.source)
-    pq.write_table(part.source, spare)
+def _on_disk(table: CountTable | str | os.PathLike[str], spare: Path) -> str:
+    if not isinstance(table, CountTable):
+        return os.fspath(table)
+    if isinstance(table.source, Path):
+        return str(table.source)
+    pq.write_table(table.source, spare)
     return str(spare)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from saferank.errors import InputError, require
+from saferank.logs.hashing import Hash
 
 BEYOND = 0
 HIGHEST_RANK = 2**31 - 1
@@ -21,7 +22,7 @@ MOST = 2**62
 _ALWAYS = ("query_id", "doc_id", "rank")
 _ROWS = ("click",)
 _SUMMED = ("impressions", "clicks")
-NAMES = (*_ALWAYS, *_ROWS, *_SUMMED, "session_id", "sessions", "user_id", "day")
+NAMES = (*_ALWAYS, *_ROWS, *_SUMMED, "part", "session_id", "sessions", "user_id", "day")
 _DAYS = ("date", "timestamp", "time")
 
 
@@ -30,12 +31,17 @@ class Log:
     """A log in saferank's names and types; `rules` are the sentences of the places from -1 down."""
 
     table: Any
-    """Ibis table: query_id, doc_id, place, clicked or impressions and clicks, session_id?."""
+    """Ibis table: query_id, doc_id, place, clicked or impressions and clicks, session_id?, judged?.
+
+    `judged` tells whether a row is to judge by, where a row tells it by itself.
+    """
     source: Any
     """The user's rows (their columns under saferank's names) with `place`, for examples."""
     rules: tuple[str, ...]
     summed: bool
     has_sessions: bool
+    hashed: Hash | None = None
+    """Which sessions are to judge by, where the log has ids of sessions."""
     users: Any | None = None
     """The table with `user_id`, where the log has users."""
     dated: Any | None = None
@@ -45,6 +51,11 @@ class Log:
     def conflict(self) -> int:
         """The place of rows that share session, query and rank but not the document."""
         return -len(self.rules)
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether its rows tell what is to learn from and what to judge by."""
+        return self.hashed is not None or "judged" in self.table.columns
 
     def kept(self, table: Any) -> Any:
         """The rows of a table with places that break no rule and lie above the cut, by `rank`."""
@@ -70,27 +81,42 @@ def read_log(
     sessions: bool = True,
     top: int | None = None,
     rank_from: int = 1,
+    hashed: Hash | None = None,
+    parts: bool = True,
 ) -> Log:
     """A user's Ibis table as a `Log`; `InputError` when columns lack or have unfit types.
 
-    With `sessions=False` a `session_id` is left alone. `top` cuts at that rank, counted from 1
-    whatever the log's first rank (`rank_from`) is.
+    With `sessions=False` a `session_id` tells the part of a row (`hashed`) and nothing else. `top`
+    cuts at that rank, counted from 1 whatever the log's first rank (`rank_from`) is. With
+    `parts=False` counts in parts are taken together.
     """
     require(top is None or 1 <= top < HIGHEST_RANK, "top", "at least 1", top)
     require(rank_from in (0, 1), "rank_from", "0 or 1", rank_from)
     names = columns_of(columns)
     summed = _is_summed(table.columns, names, dict(columns or {}))
-    has_sessions = sessions and not summed and names["session_id"] in table.columns
-    wanted = (*_ALWAYS, *(_SUMMED if summed else _ROWS), *(("session_id",) * has_sessions))
+    ids = not summed and names["session_id"] in table.columns
+    has_sessions = sessions and ids
+    hashed = hashed if ids else None
+    maybe = ("user_id",) if not summed else ("part",) if parts else ()
+    wanted = [
+        *_ALWAYS,
+        *(_SUMMED if summed else _ROWS),
+        *(["session_id"] if has_sessions else []),
+        *(name for name in maybe if names[name] in table.columns),
+    ]
+    more = {}
     day = _day(table, names["day"])
-    more = {} if day is None else {"day": day}
-    if not summed and names["user_id"] in table.columns:
-        more["user_id"] = table[names["user_id"]]
+    if day is not None:
+        more["day"] = day
+    if hashed is not None and not has_sessions:
+        more["judged"] = hashed.chooses(_identity(table[names["session_id"]], "session_id"))
     source = table.select(**{name: table[names[name]] for name in wanted}, **more)
     if summed:
         values, broken = _summed_checks(source, rank_from)
     else:
         values, broken = _row_checks(source, has_sessions, rank_from)
+    if "judged" in more:
+        values["judged"] = source.judged
     values = _placed(values, broken, top)
     rules = tuple(rule for _, rule in broken)
     if has_sessions:
@@ -101,7 +127,8 @@ def read_log(
         rules=rules,
         summed=summed,
         has_sessions=has_sessions,
-        users=source.select(**values, user_id=source.user_id) if "user_id" in more else None,
+        hashed=hashed,
+        users=source.select(**values, user_id=source.user_id) if "user_id" in wanted else None,
         dated=None if day is None else source.select(**values, day=source.day),
     )
 
@@ -185,6 +212,12 @@ def _summed_checks(source: Any, rank_from: int) -> tuple[dict[str, Any], list[Ch
         (bad_clicks, "`clicks` must be a whole number of at least 0"),
         (clicks > impressions, "`clicks` must be at most `impressions`"),
     ]
+    if "part" in source.columns:
+        part = source.part
+        _expect(part.type().is_string(), "part", "learn or judge", part)
+        values["judged"] = part == "judge"
+        bad_part = part.isnull() | part.notin(["learn", "judge"])
+        broken.append((bad_part, "`part` must be learn or judge"))
     return values, broken
 
 

@@ -58,7 +58,8 @@ LogName = str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | ArrowTable
 def find(log: LogName) -> Source:
     """The table in memory, the files that a log names, or the engine's table when it is no path."""
     if is_table(log):
-        return InMemory(as_arrow(log, "log"))
+        said = log.schema.metadata if isinstance(log, pa.Table) else None
+        return InMemory(as_arrow(log, "log").replace_schema_metadata(said))
     given = [log] if isinstance(log, str | os.PathLike) else list(log)  # type: ignore[arg-type]
     names = [_without_scheme(os.fspath(name)) for name in given]
     if not names:

@@ -12,13 +12,16 @@ from saferank.errors import require
 from saferank.logs.schema import BEYOND, Log
 
 KEYS = ("query_id", "doc_id", "place")
+JUDGE_COLUMNS = ("judge_impressions", "judge_clicks")
 
 
 def tally(log: Log) -> Any:
     """Rows, impressions and clicks of each (query, document, place): one pass over the log.
 
     Where the log has sessions, rows that repeat session, query, document and rank are one
-    impression, clicked if any of them was; `rows` tells how many there were.
+    impression, clicked if any of them was; `rows` tells how many there were. Where rows tell their
+    part, `judge_impressions` and `judge_clicks` are those to judge by: columns of their own, as
+    another key would double the groups.
     """
     if log.summed:
         return _settled(_tally_summed(log))
@@ -28,13 +31,28 @@ def tally(log: Log) -> Any:
 def _tally_rows(log: Log) -> Any:
     table = log.table
     grouped = table.group_by(*KEYS)
-    return grouped.agg(impressions=table.count(), clicks=table.count(where=table.clicked))
+    return grouped.agg(
+        impressions=table.count(), clicks=table.count(where=table.clicked), **_judge_counts(table)
+    )
+
+
+def _judge_counts(table: Any) -> dict[str, Any]:
+    """Impressions and clicks to judge by, of rows that tell their part."""
+    if "judged" not in table.columns:
+        return {}
+    return {
+        "judge_impressions": table.count(where=table.judged),
+        "judge_clicks": table.count(where=table.judged & table.clicked),
+    }
 
 
 def _tally_summed(log: Log) -> Any:
     table = log.table
+    sums = {name: table[name] for name in ("impressions", "clicks")}
+    if "judged" in table.columns:
+        sums |= {f"judge_{name}": table.judged.ifelse(table[name], 0) for name in sums}
     return table.group_by(*KEYS).agg(
-        rows=table.count(), impressions=total(table.impressions), clicks=total(table.clicks)
+        rows=table.count(), **{name: total(column) for name, column in sums.items()}
     )
 
 
@@ -55,28 +73,41 @@ def _tally_sessions(log: Log) -> Any:
     )
     two = (seen.place > BEYOND) & (seen.doc_id != seen.other)
     place = two.ifelse(ibis.literal(log.conflict, seen.place.type()), seen.place)
-    shown = seen.select("query_id", "doc_id", "rows", "clicked", place=place)
+    part = {} if log.hashed is None else {"judged": log.hashed.chooses(seen.session_id)}
+    shown = seen.select("query_id", "doc_id", "rows", "clicked", place=place, **part)
     return shown.group_by(*KEYS).agg(
-        rows=total(shown.rows), impressions=shown.count(), clicks=shown.count(where=shown.clicked)
+        rows=total(shown.rows),
+        impressions=shown.count(),
+        clicks=shown.count(where=shown.clicked),
+        **_judge_counts(shown),
     )
 
 
 def sessions(log: Log) -> Any:
-    """Different sessions of each query that saw at least one row that is kept."""
+    """Different sessions of each query that saw at least one row that is kept; those to judge by.
+
+    They are `sessions` and, where the log is split by them, `judge_sessions`.
+    """
     kept = log.kept(log.table)
     pairs = kept.select("query_id", "session_id").distinct()
-    return _of_queries(pairs.group_by("query_id").agg(sessions=pairs.count()))
+    part = {}
+    if log.hashed is not None:
+        part["judge_sessions"] = pairs.count(where=log.hashed.chooses(pairs.session_id))
+    return _of_queries(pairs.group_by("query_id").agg(sessions=pairs.count(), **part))
 
 
 def added_sessions(tables: Sequence[Any]) -> Any:
     """Sessions of each query, added over tables of counts that say them on every row.
 
-    `uneven` counts the tables that say different numbers for one query, or none.
+    Tables that are in parts (`judged`) say them for each part, and then they come with
+    `judge_sessions`. `uneven` counts the tables that say different numbers, or none.
     """
     import ibis
 
+    parted = all("judged" in table.columns for table in tables)
+    keys = ["query_id", *(["judged"] if parted else [])]
     said = [
-        table.group_by("query_id").agg(
+        table.group_by(keys).agg(
             sessions=table.sessions.max(),
             uneven=(table.sessions.min() != table.sessions.max())
             | (table.sessions.count() < table.count()),
@@ -84,22 +115,26 @@ def added_sessions(tables: Sequence[Any]) -> Any:
         for table in tables
     ]
     each = ibis.union(*said) if len(said) > 1 else said[0]
+    part = {}
+    if parted:
+        part["judge_sessions"] = total(each.judged.ifelse(each.sessions, 0))
     return _of_queries(
         each.group_by("query_id").agg(
-            sessions=total(each.sessions), uneven=each.count(where=each.uneven)
+            sessions=total(each.sessions), **part, uneven=each.count(where=each.uneven)
         )
     )
 
 
 def check_sessions(by_query: Any) -> None:
-    """Refuse counts that say different numbers of sessions for one query."""
+    """Refuse counts that say different numbers of sessions for one query (and part)."""
     if "uneven" in by_query.columns:
         uneven = by_query.count(where=by_query.uneven > 0).to_pyarrow().as_py()
         require(uneven == 0, "sessions", "the same in all rows of a query", f"{uneven} others")
 
 
 def _of_queries(counted: Any) -> Any:
-    return counted.cast({"query_id": _id_type(counted.query_id), "sessions": "int64"})
+    numbers = {name: "int64" for name in counted.columns if name.endswith("sessions")}
+    return counted.cast({"query_id": _id_type(counted.query_id), **numbers})
 
 
 def total(column: Any) -> Any:
@@ -118,6 +153,7 @@ def _settled(tallied: Any) -> Any:
         "rows": "int64",
         "impressions": "int64",
         "clicks": "int64",
+        **{name: "int64" for name in JUDGE_COLUMNS if name in tallied.columns},
     }
     return tallied.select(*types).cast(types)
 

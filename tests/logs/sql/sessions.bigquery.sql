@@ -7,7 +7,9 @@ FROM (
     `t3`.`place`,
     CAST(CAST(SUM(`t3`.`rows`) AS NUMERIC) AS INT64) AS `rows`,
     COUNT(*) AS `impressions`,
-    COUNTIF(`t3`.`clicked`) AS `clicks`
+    COUNTIF(`t3`.`clicked`) AS `clicks`,
+    COUNTIF(`t3`.`judged`) AS `judge_impressions`,
+    COUNTIF(`t3`.`judged` AND `t3`.`clicked`) AS `judge_clicks`
   FROM (
     SELECT
       `t2`.`query_id`,
@@ -18,7 +20,8 @@ FROM (
         `t2`.`place` > 0
       ) AND (
         `t2`.`doc_id` <> `t2`.`other`
-      ), -7, `t2`.`place`) AS `place`
+      ), -7, `t2`.`place`) AS `place`,
+      TO_HEX(MD5(CONCAT('0:', `t2`.`session_id`))) < '3333333333333400' AS `judged`
     FROM (
       SELECT
         `t1`.`session_id`,

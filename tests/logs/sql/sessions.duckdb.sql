@@ -8,7 +8,11 @@ FROM (
     CAST(CAST(SUM("t3"."rows") AS DECIMAL(38, 0)) AS BIGINT) AS "rows",
     COUNT(*) AS "impressions",
     COUNT(*) FILTER(WHERE
-      "t3"."clicked") AS "clicks"
+      "t3"."clicked") AS "clicks",
+    COUNT(*) FILTER(WHERE
+      "t3"."judged") AS "judge_impressions",
+    COUNT(*) FILTER(WHERE
+      "t3"."judged" AND "t3"."clicked") AS "judge_clicks"
   FROM (
     SELECT
       "t2"."query_id",
@@ -23,7 +27,8 @@ FROM (
         )
         THEN -7
         ELSE "t2"."place"
-      END AS "place"
+      END AS "place",
+      MD5('0:' || "t2"."session_id") < '3333333333333400' AS "judged"
     FROM (
       SELECT
         "t1"."session_id",

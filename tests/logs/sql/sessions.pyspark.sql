@@ -7,7 +7,9 @@ FROM (
     `t3`.`place`,
     CAST(CAST(SUM(`t3`.`rows`) AS DECIMAL(38, 0)) AS BIGINT) AS `rows`,
     COUNT(*) AS `impressions`,
-    SUM(CAST(`t3`.`clicked` AS BIGINT)) AS `clicks`
+    SUM(CAST(`t3`.`clicked` AS BIGINT)) AS `clicks`,
+    SUM(CAST(`t3`.`judged` AS BIGINT)) AS `judge_impressions`,
+    SUM(CAST(`t3`.`judged` AND `t3`.`clicked` AS BIGINT)) AS `judge_clicks`
   FROM (
     SELECT
       `t2`.`query_id`,
@@ -18,7 +20,8 @@ FROM (
         `t2`.`place` > 0
       ) AND (
         `t2`.`doc_id` <> `t2`.`other`
-      ), -7, `t2`.`place`) AS `place`
+      ), -7, `t2`.`place`) AS `place`,
+      MD5(CONCAT('0:', `t2`.`session_id`)) < '3333333333333400' AS `judged`
     FROM (
       SELECT
         `t1`.`session_id`,

@@ -8,7 +8,11 @@ FROM (
     CAST(CAST(SUM("t3"."rows") AS DECIMAL(38, 0)) AS BIGINT) AS "rows",
     COUNT(*) AS "impressions",
     COUNT(*) FILTER(WHERE
-      "t3"."clicked") AS "clicks"
+      "t3"."clicked") AS "clicks",
+    COUNT(*) FILTER(WHERE
+      "t3"."judged") AS "judge_impressions",
+    COUNT(*) FILTER(WHERE
+      "t3"."judged" AND "t3"."clicked") AS "judge_clicks"
   FROM (
     SELECT
       "t2"."query_id",
@@ -19,7 +23,8 @@ FROM (
         "t2"."place" > 0
       ) AND (
         "t2"."doc_id" <> "t2"."other"
-      ), -7, "t2"."place") AS "place"
+      ), -7, "t2"."place") AS "place",
+      LOWER(TO_HEX(MD5(TO_UTF8(CONCAT('0:', "t2"."session_id"))))) < '3333333333333400' AS "judged"
     FROM (
       SELECT
         "t1"."session_id",

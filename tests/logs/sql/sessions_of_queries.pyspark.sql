@@ -3,7 +3,8 @@ SELECT
 FROM (
   SELECT
     `t2`.`query_id`,
-    COUNT(*) AS `sessions`
+    COUNT(*) AS `sessions`,
+    SUM(CAST(MD5(CONCAT('0:', `t2`.`session_id`)) < '3333333333333400' AS BIGINT)) AS `judge_sessions`
   FROM (
     SELECT DISTINCT
       `t1`.`query_id`,

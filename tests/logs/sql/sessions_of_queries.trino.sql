@@ -3,7 +3,9 @@ SELECT
 FROM (
   SELECT
     "t2"."query_id",
-    COUNT(*) AS "sessions"
+    COUNT(*) AS "sessions",
+    COUNT(*) FILTER(WHERE
+      LOWER(TO_HEX(MD5(TO_UTF8(CONCAT('0:', "t2"."session_id"))))) < '3333333333333400') AS "judge_sessions"
   FROM (
     SELECT DISTINCT
       "t1"."query_id",
