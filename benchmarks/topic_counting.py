@@ -23,7 +23,7 @@ QUERIES = 100_000
 
 
 THEIR_HASH = "hash(session_id, 1) < 3689348814741910323"
-"""A fifth of the sessions by DuckDB's own hash, which no other engine has (nor its next version)."""
+"""A fifth of the sessions by DuckDB's own hash, which is of this engine and version alone."""
 
 
 def rows() -> Iterator[Row]:
@@ -33,7 +33,9 @@ def rows() -> Iterator[Row]:
         log = generate(folder / "log", sessions=ROWS // RANKS, queries=QUERIES, parts=4)
         ours, theirs = folder / "ours.parquet", folder / "theirs.parquet"
         yield from _in_parts(log, ours, theirs)
-        yield info("bytes a row of the counts", ours.stat().st_size / CountTable.open(ours).rows, "bytes")
+        yield info(
+            "bytes a row of the counts", ours.stat().st_size / CountTable.open(ours).rows, "bytes"
+        )
         yield from _onto_documents(ours)
         yield from _in_one(log, ours, theirs)
         yield info("bytes a row of the log", _size(folder / "log") / ROWS, "bytes")
@@ -139,7 +141,7 @@ def our_hash(text: bool = False) -> str:
     """The hash that every engine computes alike, as DuckDB's SQL."""
     log = ibis.table({"session_id": "string" if text else "int64"}, name="log")
     sql = str(ibis.to_sql(log.select(judged=Hash(0.2, 0).chooses(log.session_id))))
-    return sql.removeprefix("SELECT").rpartition("AS \"judged\"")[0].replace('"t0".', "")
+    return sql.removeprefix("SELECT").rpartition('AS "judged"')[0].replace('"t0".', "")
 
 
 def _part(judged: str) -> str:

@@ -67,9 +67,7 @@ def test_variances_of_judge_sessions_equal_a_loop(tmp_path: Path, text: bool) ->
     table = CountTable.open(counted)
     counts, _ = align(table, DATA, ranks=RANKS)
     score, judge = a_score(DATA), counts.part("judge")
-    (found,) = session_moments(
-        log, DATA, judge, [score], [nothing_known(judge)], split=table.split
-    )
+    (found,) = session_moments(log, DATA, judge, [score], [nothing_known(judge)], split=table.split)
     expected = by_loops(log, DATA, score, lambda row: is_judged(row["session_id"], 0.4, 5))
     assert len(expected) == DATA.queries
     for query, variance in expected.items():

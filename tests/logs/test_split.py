@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from splits import is_judged, numpy_hash
 
 import saferank as sr
 from saferank.errors import InputError
 from saferank.logs import CountTable, Split
 from saferank.logs.hashing import Hash
 from saferank.logs.split import OFF
-from splits import is_judged, numpy_hash
 
 Cells = dict[tuple[object, ...], tuple[int, int]]
 

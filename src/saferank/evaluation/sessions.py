@@ -82,9 +82,7 @@ def _to_judge_by(rows: Any, split: Split | None) -> Any:
 
 def _once(rows: Any) -> Any:
     """What each session showed, ids as text."""
-    keyed = rows.mutate(
-        query_key=rows.query_id.cast("string"), doc_key=rows.doc_id.cast("string")
-    )
+    keyed = rows.mutate(query_key=rows.query_id.cast("string"), doc_key=rows.doc_id.cast("string"))
     return keyed.group_by("session_id", "query_key", "doc_key", "rank").agg(
         clicked=keyed.count(where=keyed.clicked) > 0
     )
