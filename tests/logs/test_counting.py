@@ -167,7 +167,8 @@ def test_counting_counts_changes_nothing(tmp_path: Path) -> None:
     again = sr.logs.count(tmp_path / "a.parquet", output=tmp_path / "b.parquet")
     assert found(first) == found(again)
     tables = [pq.read_table(tmp_path / name) for name in ("a.parquet", "b.parquet")]
-    assert tables[0].equals(tables[1], check_metadata=True)
+    assert tables[0].to_pylist() == tables[1].to_pylist()
+    assert tables[0].schema.metadata == tables[1].schema.metadata
     sr.logs.count(tmp_path / "b.parquet", output=tmp_path / "c.parquet")
     assert (tmp_path / "b.parquet").read_bytes() == (tmp_path / "c.parquet").read_bytes()
 

@@ -32,7 +32,9 @@ _INPUT_FAULTS = (
     "TableNotFound",
     "AnalysisException",
 )
-_OVERFLOW = ("Failed to cast decimal value", "CAST_OVERFLOW", "ARITHMETIC_OVERFLOW")
+_OVERFLOW = (
+    "Failed to cast decimal value", "Overflow in addition", "CAST_OVERFLOW", "ARITHMETIC_OVERFLOW",
+)  # fmt: skip
 _DAMAGE = ("Could not read enough bytes from file", "FAILED_READ_FILE")
 _FULL_DISK = ("no space left", "file too large", "disk full", "max_temp_directory_size")
 

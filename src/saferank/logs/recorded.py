@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -28,8 +30,8 @@ def settle_split(log: Log, source: Source, part: str, judge: float, seed: int) -
     if other is not None:
         raise InputError(
             f"the counts must be split in one way to be added; got {_words(said[first])} in "
-            f"{first!r} and {_words(said[other])} in {other!r}: count both logs with the same "
-            f"--judge and --seed, or add them without parts (--judge 0)."
+            f"{_file(first)!r} and {_words(said[other])} in {_file(other)!r}: count both with "
+            f"the same --judge and --seed, or add them without parts (--judge 0)."
         )
     split = said[first]
     if log.has_parts and split is not None and not split.off:
@@ -52,3 +54,8 @@ def _recorded(source: Source, part: str) -> dict[str, Split | None]:
 
 def _words(split: Split | None) -> str:
     return "counts of before there were parts" if split is None else split.describe()
+
+
+def _file(name: str) -> str:
+    """The file without its folders: a message has room for no more."""
+    return Path(name).name
