@@ -77,17 +77,29 @@ with use_threads(4):
     assert as_expected(), "four threads"
     assert all([ended_well(child) for child in [worker(as_expected) for _ in range(4)]])
     assert in_threads(), "sixteen threads"
-    assert ended_well(worker(in_threads)), "sixteen threads of a forked worker"
     assert ended_well(worker(lambda: ended_well(worker(as_expected)))), "a worker's worker"
+    if sys.argv[2] == "threads of a worker":
+        assert ended_well(worker(in_threads)), "sixteen threads of a forked worker"
 print("served")
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-def test_forked_workers_and_threads_serve_what_one_process_serves(tmp_path):
+def serves(folder, case):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
-        [sys.executable, "-c", PARENT, tmp_path],
+        [sys.executable, "-c", PARENT, folder, case],
         capture_output=True, text=True, env=environment, timeout=300, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, "served\n"), done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_forked_workers_and_threads_serve_what_one_process_serves(tmp_path):
+    serves(tmp_path, "workers and threads")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_threads_of_a_forked_worker_serve_the_same(tmp_path):
+    """Seen to hang once, in torch's matrix product; docs/reliability.md does not promise it."""
+    serves(tmp_path, "threads of a worker")
