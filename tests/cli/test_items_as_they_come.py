@@ -92,7 +92,7 @@ def test_the_whole_way(folder: Path, tmp_path: Path, scorer: str) -> None:
 
 def test_the_bias_by_features_and_the_check_of_the_log(folder: Path, tmp_path: Path) -> None:
     items, counts = folder / "items.parquet", folder / "counts.parquet"
-    call("bias", counts, "--items", items, *COLUMNS, "--kind", "position", "--bootstrap", 0,
+    call("bias", counts, "--items", items, *COLUMNS, "--kind", "position",
          "-o", tmp_path / "bias.json")  # fmt: skip
     assert len(json.loads((tmp_path / "bias.json").read_text())["alpha"]) == 5
     own = [word.replace("--column", "--item-column") for word in COLUMNS]

@@ -42,7 +42,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def commands(world: Path, output: Path) -> dict[str, list[object]]:
     items, counts = world / "items.parquet", world / "counts.parquet"
-    bias = [counts, "--bootstrap", 0, "--kind", "position"]
+    bias = [counts, "--kind", "position"]
     few = ["--sessions", 500]
     return {
         "count": ["count", world / "log.parquet", "-o", output],

@@ -144,7 +144,7 @@ def test_tables_of_the_engine_and_bad_rows(spark: Any) -> None:
         sr.logs.count("clicks", engine="spark")
     table = sr.logs.count("clicks", engine="spark", skip_bad=True)
     assert table.to_arrow().to_pylist() == [
-        {"query_id": 1, "doc_id": 1, "rank": 1, "impressions": 1, "clicks": 1}
+        {"query_id": 1, "doc_id": 1, "rank": 1, "part": "learn", "impressions": 1, "clicks": 1}
     ]
     with pytest.raises(InputError, match="the log cannot be read"):
         sr.logs.count("no_such_table", engine="spark")

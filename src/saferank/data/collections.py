@@ -119,8 +119,8 @@ def _recognise(folder: Path, files: Mapping[str, Path], name: str | None) -> Kno
     fitting = [known for known in KNOWN if known.features == width]
     if len(fitting) != 1:
         raise InputError(
-            f"`{folder}` must be recognisable by its path or its number of features; {width} "
-            f"features fit {[known.name for known in fitting] or 'none'}: give `name`, one of "
+            f"`{Path(folder).name}` must be recognisable by its path or its number of features; "
+            f"{width} features fit {[known.name for known in fitting] or 'none'}: give `name`, one of "
             f"{names} (saferank data inspect: --name)."
         )
     return fitting[0]

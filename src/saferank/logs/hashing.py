@@ -46,7 +46,7 @@ class Hash:
 
         >>> import ibis
         >>> ids = ibis.memtable({"session_id": [1, 2, 3, 4, 5]}).session_id
-        >>> Hash(0.5, seed=0).chooses(ids).to_list()
+        >>> Hash(0.5, seed=0).chooses(ids).to_pyarrow().to_pylist()
         [False, False, True, True, False]
         """
         if ids.type().is_string():

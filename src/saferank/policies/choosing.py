@@ -225,6 +225,8 @@ def fit_temperature(counts: Counts, scores: Floats) -> tuple[float, float]:
     A temperature that cannot be told from 1 is 1: the score is then taken as it is.
     """
     chosen = _some_queries(counts)
+    if chosen.size == 0:
+        return 1.0, 0.0  # lists of one document: every temperature draws alike
     few, values = counts.subset(chosen), scores[flat.gather(counts.offsets, chosen)[0]]
 
     def likelihood(log_temperature: float) -> Floats:
@@ -260,8 +262,6 @@ def _newton(likelihood: Callable[[float], Floats], at: float) -> tuple[float, fl
 
 def _some_queries(counts: Counts) -> Ints:
     seen = np.flatnonzero((counts.sessions > 0) & (flat.sizes(counts.offsets) > 1))
-    if seen.size == 0:
-        raise InputError("`counts` must have a query with two documents that was seen; got none.")
     if seen.size <= SAMPLED_QUERIES:
         return seen
     return np.sort(generator(0, "temperature").choice(seen, SAMPLED_QUERIES, replace=False))
