@@ -120,8 +120,8 @@ def _recognise(folder: Path, files: Mapping[str, Path], name: str | None) -> Kno
     if len(fitting) != 1:
         raise InputError(
             f"`{Path(folder).name}` must be recognisable by its path or its number of features; "
-            f"{width} features fit {[known.name for known in fitting] or 'none'}: give `name`, one of "
-            f"{names} (saferank data inspect: --name)."
+            f"{width} features fit {[known.name for known in fitting] or 'none'}: give `name`, "
+            f"one of {names} (saferank data inspect: --name)."
         )
     return fitting[0]
 

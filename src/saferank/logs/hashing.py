@@ -45,7 +45,8 @@ class Hash:
         """Whether each id of an Ibis column is chosen; null where the id is.
 
         >>> import ibis
-        >>> ids = ibis.memtable({"session_id": [1, 2, 3, 4, 5]}).session_id
+        >>> import pyarrow as pa
+        >>> ids = ibis.memtable(pa.table({"session_id": [1, 2, 3, 4, 5]})).session_id
         >>> Hash(0.5, seed=0).chooses(ids).to_pyarrow().to_pylist()
         [False, False, True, True, False]
         """
