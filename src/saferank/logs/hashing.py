@@ -48,7 +48,7 @@ class Hash:
         >>> import pyarrow as pa
         >>> ids = ibis.memtable(pa.table({"session_id": [1, 2, 3, 4, 5]})).session_id
         >>> Hash(0.5, seed=0).chooses(ids).to_pyarrow().to_pylist()
-        [False, False, True, True, False]
+        [False, True, False, False, True]
         """
         if ids.type().is_string():
             return self._digest(ids) < self._text_bound()
