@@ -85,7 +85,7 @@ class World:
         """Counts of one log."""
         return simulate(
             self.data, self.scores, users, sessions, seed,
-            weights=self.traffic, highest_grade=1, progress=False,
+            weights=self.traffic, highest_grade=1, judge=0, progress=False,
         )  # fmt: skip
 
 

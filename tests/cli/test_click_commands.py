@@ -174,3 +174,18 @@ def test_a_fixed_ranking_with_items_does_not_say_that_nothing_can_be_told(  # ty
     said = " ".join(out.split())
     assert "as far as relevance is a logistic function of the features" in said
     assert "What can still be done" not in said
+
+
+def test_bias_with_items_can_leave_out_documents_without_one(saferank, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    counts, items = tmp_path / "counts.parquet", tmp_path / "items.parquet"
+    options = ("--users", "position", "-k", 3, "--sessions", 20_000, "--items", items)
+    saferank("simulate", "-o", counts, *options)
+    fewer = pq.read_table(items)
+    pq.write_table(fewer.slice(0, fewer.num_rows - 5), items)
+    arguments = ("bias", counts, "--kind", "position", "--items", items, "--folds", 0)
+    code, _, err = saferank(*arguments)
+    assert code == 2
+    assert "--skip-bad" in err
+    code, out, _ = saferank(*arguments, "--skip-bad", "--json")
+    assert code == 0
+    assert any("left out" in line for line in json.loads(out)["matched"])

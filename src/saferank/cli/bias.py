@@ -14,6 +14,7 @@ from saferank.errors import require
 
 if TYPE_CHECKING:
     from saferank.clicks import FittedBias
+    from saferank.flat import Floats
     from saferank.logs import Counts
 
 
@@ -37,6 +38,9 @@ def bias(
         typer.Option(help="Items whose features describe relevance (needed by a fixed ranking)."),
     ] = None,
     column: ItemColumn = None,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="With --items: leave out counts without an item.")
+    ] = False,
     reference: Annotated[int, typer.Option(help="The rank others are compared with.", min=1)] = 1,
     folds: Annotated[
         int,
@@ -52,24 +56,15 @@ def bias(
 
     Sessions that were set aside to judge a ranker by are left out.
     """
-    from saferank import clicks, logs
+    from saferank import clicks
     from saferank.clicks.curves import save_chart
-    from saferank.data import Scaling, read_items
 
     fits = {"trust": clicks.fit_trust_bias, "position": clicks.fit_position_bias}
     require(kind in fits, "kind", f"one of {', '.join(fits)}", kind)
     check_outputs([output, chart], [counts, items])
-    data = None if items is None else read_items(items, columns=columns_of(column))
-    features = None
-    if data is not None:  # gaps filled in and marked, categories in columns
-        features = Scaling.fit(data, "none", encode=True).apply(data).features
-    if data is None:
-        table = logs.read_counts(counts)
-    else:
-        table, _ = logs.align(logs.CountTable.open(counts), data)
-    learn, judge = table.part("learn"), table.part("judge")
+    table, features, matched = _read(counts, items, column, skip_bad)
     fit = fits[kind](
-        learn,
+        table,
         method=method,  # type: ignore[arg-type]
         features=features,
         reference=reference,
@@ -80,15 +75,36 @@ def bias(
         fit.save(output)
     if chart is not None:
         save_chart(fit, chart)
+    learn, judge = table.part("learn"), table.part("judge")
     if json:
         sessions = {"used": learn.total, "left_out_to_judge_by": judge.total}
-        print_json({**fit.record(), "sessions": sessions})
+        print_json({**fit.record(), "sessions": sessions, "matched": matched})
         return
     aside = f"; {judge.total:,} to judge by were left out" if judge.total else ""
-    typer.echo(f"{learn.total:,} sessions of {_asked(learn):,} queries were used{aside}.")
+    for line in (
+        *matched,
+        f"{learn.total:,} sessions of {_asked(learn):,} queries were used{aside}.",
+    ):
+        typer.echo(line)
     _print(fit)
     if output is not None:
         typer.echo(f"The click model is in {output}.")
+
+
+def _read(
+    counts: Path, items: Path | None, column: list[str] | None, skip_bad: bool
+) -> tuple[Counts, Floats | None, list[str]]:
+    """Counts, features of their documents where there are items, and how the two match."""
+    from saferank import logs
+    from saferank.data import Scaling, read_items
+
+    if items is None:
+        return logs.read_counts(counts), None, []
+    data = read_items(items, columns=columns_of(column))
+    # gaps filled in and marked, categories in columns
+    features = Scaling.fit(data, "none", encode=True).apply(data).features
+    table, matched = logs.align(logs.CountTable.open(counts), data, skip_bad=skip_bad)
+    return table, features, matched.sentences()
 
 
 def _asked(counts: Counts) -> int:

@@ -161,6 +161,7 @@ def fit_position_bias(
     ----------
     counts
         Documents must have been seen, and clicked, at several ranks, unless `features` are given.
+        Sessions to judge by are left out.
     method
         `"harvest"` compares the clicks of documents seen at several ranks; it fits no relevance and
         so is not misled by documents that were shown rarely. `"em"` fits a relevance for each
@@ -275,6 +276,7 @@ class _Options:
 
 
 def _fit(counts: Counts, features: npt.ArrayLike | None, options: _Options) -> FittedBias:
+    counts = counts.part("learn")  # what judges a ranker has no part in what it learns by
     # A line through noisy click rates needs a document twice at both of its ranks.
     links = identifiability(counts, least=LEAST_SHOWN if options.trust else 1)
     options.check(counts, links)
