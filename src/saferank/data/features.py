@@ -54,7 +54,7 @@ class FeatureSchema:
     def __post_init__(self) -> None:
         if len(self._places) < len(self.names):
             twice = repeated(self.names)
-            raise InputError(f"`features` must have different names; got {_listed(twice)} twice.")
+            raise InputError(f"`features` must have different names; got {listed(twice)} twice.")
 
     @classmethod
     def of_names(cls, names: Iterable[str]) -> FeatureSchema:
@@ -118,16 +118,16 @@ class FeatureSchema:
         if wanted.is_numbered:
             raise InputError(
                 f"the ranker knows its {wanted.width} features by their numbers only, and the "
-                f"items have names ({_listed(self.names)}): learn it again from items with names, "
+                f"items have names ({listed(self.names)}): learn it again from items with names, "
                 f"or give the features without names (LETOR text, or a list column `features`)."
             )
         if self.is_numbered:
             raise InputError(
                 f"the items must have the names of the ranker's features "
-                f"({_listed(wanted.names)}); they have none."
+                f"({listed(wanted.names)}); they have none."
             )
         raise InputError(
-            f"the items must have every feature of the ranker; missing: {_listed(missing)}."
+            f"the items must have every feature of the ranker; missing: {listed(missing)}."
         )
 
 
@@ -136,7 +136,8 @@ def _numbered(width: int) -> FeatureSchema:
     return FeatureSchema.of_names(str(number) for number in range(1, width + 1))
 
 
-def _listed(names: Iterable[str]) -> str:
+def listed(names: Iterable[str]) -> str:
+    """Names for a sentence, the first few of many."""
     few = [f"`{name}`" for name in names]
     return ", ".join(few[:5]) + (f" and {len(few) - 5} more" if len(few) > 5 else "")
 

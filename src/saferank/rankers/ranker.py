@@ -6,7 +6,7 @@ import hashlib
 import json
 import platform
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Self, cast
@@ -17,6 +17,7 @@ from scipy.special import expit
 
 import saferank
 from saferank.data import ArrowTable, FeatureSchema, RankingData, Scaling, match_features
+from saferank.data.features import listed
 from saferank.data.tables import ItemsSource, read_items, read_rows
 from saferank.errors import InputError, InputWarning, require
 from saferank.files import read_json, whole_folder, write_json
@@ -157,11 +158,29 @@ class Ranker:
 
     def differences(self, data: RankingData) -> list[str]:
         """What a user should know of data that is not as in training, one sentence each."""
-        unknown = data.schema.unknown_to(self.features)
-        if not unknown or data.schema.is_numbered:
-            return []
-        names = ", ".join(f"`{name}`" for name in unknown)
-        return [f"The ranker does not know these columns, which are left out: {names}."]
+        known = self._matched(data)
+        unknown = [] if data.schema.is_numbered else data.schema.unknown_to(self.features)
+        gaps = np.asarray(np.isnan(known.features).any(axis=0))
+        gaps[list(self._knows_gaps())] = False
+        told = []
+        if unknown and self.card.method != LIGHTGBM:
+            told.append(
+                f"The ranker does not know these columns, which are left out: {listed(unknown)}."
+            )
+        if gaps.any():
+            names = listed(np.array(self.features.names)[gaps].tolist())
+            taken = "0" if isinstance(self.scorer, TreeScorer) else "the mean of training"
+            told.append(
+                f"Missing values that training did not have are taken for {taken}: {names}."
+            )
+        return told
+
+    def _knows_gaps(self) -> Iterable[int]:
+        """Features with missing values that the ranker has learned from, or does not use."""
+        if isinstance(self.scorer, TreeScorer):
+            return self.scorer.knows_gaps()
+        encoding = self.scaling.encoding
+        return () if encoding is None else encoding.marked
 
     def fingerprint(self) -> str:
         """A name for what it computes: scorer, scaling, and whether production is added."""

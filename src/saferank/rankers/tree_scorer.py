@@ -16,7 +16,7 @@ from saferank.errors import InputError, MissingExtraError, require
 from saferank.flat import Floats
 from saferank.rankers.tree_names import column_names
 from saferank.rankers.tree_text import Forest
-from saferank.rankers.tree_walk import Nodes, nodes_of, walk
+from saferank.rankers.tree_walk import MISSING_NAN, Nodes, nodes_of, walk
 
 _LARGEST = 1 << 30  # bytes of a model's file
 
@@ -53,6 +53,16 @@ class TreeScorer:
         if self.forest.names == column_names(numbered):
             return numbered
         return FeatureSchema.of_names(self.forest.names)
+
+    def knows_gaps(self) -> list[int]:
+        """Features whose missing values every split treats as such, or on which none is made."""
+        blind = {
+            int(feature)
+            for tree in self.forest.trees
+            for feature, decision in zip(tree.feature, tree.decision, strict=True)
+            if decision >> 2 != MISSING_NAN
+        }
+        return [feature for feature in range(self.width) if feature not in blind]
 
     def named(self, schema: FeatureSchema) -> Self:
         """The same trees under the names of a schema."""

@@ -18,7 +18,7 @@ from saferank.rankers.tree_text import Tree
 
 _ZERO = float(np.float32(1e-35))
 """LightGBM takes what is not larger for 0."""
-_MISSING_ZERO, _MISSING_NAN = 1, 2
+_MISSING_ZERO, MISSING_NAN = 1, 2
 
 
 class Nodes(NamedTuple):
@@ -59,7 +59,7 @@ def nodes_of(trees: Sequence[Tree]) -> Nodes:
 def _goes_left(value: float, threshold: float, decision: int) -> bool:
     """LightGBM's rule: missing values go the way that training chose, others by the threshold."""
     missing = decision >> 2
-    if abs(value) <= _ZERO or (np.isnan(value) and missing != _MISSING_NAN):
+    if abs(value) <= _ZERO or (np.isnan(value) and missing != MISSING_NAN):
         value = 0.0
     is_missing = (missing == _MISSING_ZERO and value == 0.0) or np.isnan(value)
     return (decision & 2) != 0 if is_missing else value <= threshold
