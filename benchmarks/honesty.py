@@ -57,13 +57,13 @@ class Outcome:
     ship: bool
 
 
-def outcomes(world: int, sessions: int) -> list[Outcome]:
-    """Every method in one world, with sessions to judge by and without."""
+def outcomes(world: int, sessions: int, *, unsplit: bool = True) -> list[Outcome]:
+    """Every method in one world, with sessions to judge by and (`unsplit`) without."""
     collection = synthetic("small", queries=QUERIES, seed=world)
     shown = stand_in_production(collection.train, world)
     counts = simulate(collection.train, shown, USERS, sessions, world)
     found = []
-    for split in (True, False) if world < UNSPLIT else (True,):
+    for split in (True, False) if unsplit and world < UNSPLIT else (True,):
         log = counts if split else counts.part("all")
         rankers = _rankers(collection, shown, log, world)
         for name, ranker in rankers.items():
