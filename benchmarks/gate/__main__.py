@@ -35,6 +35,10 @@ def main(words: list[str]) -> int:
     print(f"{len(records)} cases of {len(known)} worlds, commit {', '.join(commits)}\n")
     print(table.markdown(records))
     for title, lines in (
+        (
+            "A better ranker was learned, and one was shipped (any but sorted):",
+            table.by_world(records),
+        ),
         ("Shipped, and truly worse:", table.wrong(records)),
         ("What got in the way, in how many worlds:", _counted(records)),
     ):

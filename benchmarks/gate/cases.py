@@ -134,7 +134,7 @@ def _verdict(
         record |= {"refused": certified.sentence, "at": "certify"}
     decision, certificate = said.get("decision", {}), said.get("certificate") or {}
     deployed = certificate.get("deployed", "sampled")
-    guard = bool(said) and check == "guard" and decision.get("guard", True) is not None
+    guard = bool(said.get("guarded"))
     if (deployed, guard) not in policies:
         policies[deployed, guard] = _truth(world, ranker, deployed, certificate, guard)
     return record | {
@@ -172,7 +172,7 @@ def _truth(
     if weights.size:
         record["promise_broken"] = world.truth.promise_broken(policy, weights, keep, slack)
     model = _click_model(ranker)
-    if weights.size and model and not guard:
+    if weights.size and model:
         own = world.truth.utility_change(policy, *model, weights)
         record["utility"] = own and {"production": own[0], "difference": own[1]}
     return record

@@ -91,7 +91,8 @@ def _check(ready: Prepared, log: list[str], folder: Path) -> None:
     """Check the log; robots that it names are left out of the counts, as it advises."""
     robots = folder / "robots.csv"
     named = ["--robots", robots] if supports("logs check", "--robots") else []
-    words = ["logs", "check", *log, "--items", ready.items, *ready.options, *named, "--json"]
+    theirs = ["--item-column" if word == "--column" else word for word in ready.options]
+    words = ["logs", "check", *log, "--items", ready.items, *theirs, *named, "--json"]
     checked = run(*words)
     ready.seconds["check"] = checked.seconds
     if checked.code == PROBLEM or not checked.out:
@@ -123,10 +124,10 @@ def _check_facts(checked: Result) -> dict[str, Any]:
 def _fit(ready: Prepared, folder: Path) -> None:
     """Fit the click model; where the log cannot tell, by features; else none."""
     path = folder / "bias.json"
-    quick = ["--bootstrap", "10", "--json"]
-    tries: list[list[object]] = [[], ["--items", ready.items, *ready.options]]
+    by_features: list[object] = ["--items", ready.items, *ready.options]
+    tries: list[list[object]] = [[], by_features, [*by_features, "--skip-bad"]]
     for extra in tries:
-        fitted = run("bias", ready.counts, "-o", path, *extra, *quick)
+        fitted = run("bias", ready.counts, "-o", path, *extra, "--json")
         if fitted.code == 0 and path.is_file():
             ready.bias, ready.seconds["bias"] = str(path), fitted.seconds
             record = fitted.json()

@@ -131,6 +131,18 @@ def wrong(records: Iterable[Record]) -> list[str]:
     ]
 
 
+def by_world(records: Iterable[Record]) -> list[str]:
+    """Worlds in which a method found a truly better ranker: in how many was one of them shipped?"""
+    kept = [r for r in records if _randomised(r) and not _scans(r) and "truth" in r]
+    lines = []
+    for check in dict.fromkeys(record["check"] for record in kept):
+        better = [r for r in kept if r["check"] == check and r["truth"]["percent"] >= BETTER]
+        worlds = {r["world"] for r in better}
+        shipped = {r["world"] for r in better if r.get("ship")}
+        lines.append(f"{check}: {len(shipped)} of {len(worlds)} worlds")
+    return lines
+
+
 def frictions(records: Iterable[Record]) -> dict[str, int]:
     """What got in the way, and in how many worlds."""
     seen = {(r["world"], text) for r in records for text in _texts(r)}
