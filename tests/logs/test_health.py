@@ -17,6 +17,7 @@ from saferank.charts import save_chart
 from saferank.data import RankingData
 from saferank.errors import InputError
 from saferank.logs import Counts, Finding, LogHealth, check_log, click_rate_chart
+from saferank.policies import production_finding
 
 
 def frame(seed: int = 0, sessions: int = 2500, queries: int = 25, ranks: int = 4) -> pd.DataFrame:
@@ -265,21 +266,33 @@ def test_items(tmp_path: Path) -> None:
 
 
 def test_production(tmp_path: Path) -> None:
-    """The healthy log shows six documents in random order: equal scores fit, others do not."""
+    """The healthy log shows six documents in random order: equal scores fit; others do not, and
+    then nothing is asked of the user."""
     log = frame(queries=3)
     documents = np.arange(18)
     items = RankingData(
         np.zeros((18, 1)), [0, 6, 12, 18], query_ids=np.arange(3), doc_ids=documents,
         production=np.zeros(18),
     )  # fmt: skip
-    found = finding(checked(log, tmp_path, items=items), "production")
-    assert found.severity == "good"
+    options = {"production": production_finding}
+    found = finding(checked(log, tmp_path, items=items, **options), "production")
+    assert (found.value, found.severity) == ("sampled", "good")
     tilted = replace(items, production=0.3 * (documents % 6))
-    found = finding(checked(log, tmp_path, items=tilted), "production")
-    assert found.severity == "warning"
-    assert found.meaning.startswith("The log does not fit production's scores")
-    found = finding(checked(log, tmp_path, items=tilted, temperature=1e6), "production")
-    assert found.severity == "good"
+    found = finding(checked(log, tmp_path, items=tilted, **options), "production")
+    assert (found.value, found.severity) == ("observed", "note")
+    assert found.meaning.startswith("Production is taken as the log shows it")
+
+
+def test_a_production_that_sorts_is_no_misfit(tmp_path: Path) -> None:
+    log = frame(queries=3)
+    log["doc_id"] = log.query_id * 6 + log["rank"] - 1
+    items = RankingData(
+        np.zeros((18, 1)), [0, 6, 12, 18], query_ids=np.arange(3), doc_ids=np.arange(18),
+        production=-1.0 * np.arange(18),
+    )  # fmt: skip
+    health = checked(log, tmp_path, items=items, production=production_finding)
+    found = finding(health, "production")
+    assert (found.value, found.severity) == ("sorted", "good")
 
 
 def test_summed_logs_and_spread_of_options(tmp_path: Path) -> None:

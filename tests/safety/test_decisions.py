@@ -4,9 +4,11 @@ import pytest
 from saferank.clicks import simulate, trust_bias
 from saferank.data import synthetic
 from saferank.errors import InputError
+from saferank.evaluation import Interval, LowerBound
 from saferank.flat import query_of
 from saferank.plackett_luce import exposure
 from saferank.safety import Guard, assess, certify, genspec, unconditional, verdict
+from saferank.safety.decisions import ClickTest, by_clicks
 
 DATA = synthetic("small", queries=80, seed=1).train
 USERS = trust_bias()
@@ -105,3 +107,19 @@ def test_genspec_specialises_where_the_querys_own_clicks_warrant():
     bad = genspec(-2 * GOOD, -3 * GOOD, DATA, counts, USERS, production=OLD, method="normal")
     assert np.mean(bad.choice == 0) > 0.9
     assert sum(found.shares) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("guard", [False, True])
+def test_the_next_step_is_one_that_helps(guard):
+    """More sessions where sampling error is in the way; another log where that shows too little."""
+    gap = Interval(0.1, -0.1, 0.3, "clustered", 0.95)
+
+    def step(sampling: float, withheld: float) -> str:
+        bound = LowerBound(-0.1, 0.95, 10.0, sampling, withheld, "clustered")
+        decided = by_clicks(ClickTest(gap, 1.0, bound, 500), guard=guard)
+        assert not decided.ship
+        return decided.next_step
+
+    assert step(0.2, 0.0).startswith("Judge it by more sessions")
+    assert "Let it vary" in step(0.01, 0.19)
+    assert ("certify with --guard" in step(0.2, 0.0)) is not guard

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 
 import pytest
-from benchmarks import honesty
 from scipy.stats import binom
+
+from benchmarks import honesty
 
 WORLDS = int(os.environ.get("SAFERANK_WORLDS", "200"))
 
@@ -31,4 +32,5 @@ def test_intervals_and_bounds_hold_in_95_percent_of_the_worlds(sessions: int) ->
 def test_judged_by_its_own_sessions_a_ranker_is_flattered() -> None:
     found = [one for world in range(3) for one in honesty.outcomes(world, 300)]
     own = [one for one in found if not one.split and one.method == "dr"]
-    assert own and all(one.estimate > one.truth for one in own)
+    assert own
+    assert all(one.estimate > one.truth for one in own)

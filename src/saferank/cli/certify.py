@@ -216,17 +216,24 @@ def _rows(found: Assessment) -> list[tuple[str, object]]:
         )  # fmt: skip
     if found.fit is not None:
         rows.append(("production", found.fit.sentence))
+    alone = "without the guard: " if found.guarded else ""
     rows += [
         ("promise", str(one.promise)),
         ("rank weights", f"{' '.join(f'{w:.3g}' for w in one.weights)} ({one.weights_from})"),
         ("rankings", f"new: {one.deployed}, production: {one.production_kind}"),
         ("queries", one.queries),
-        ("promise holds for every query", "yes" if one.holds else "no"),
-        ("promise holds on average", "yes" if one.holds_on_average else "no"),
-        ("traffic on queries that keep it", f"{one.share_holding:.1%}"),
-        ("worst loss beyond the share given up, mean", f"{one.mean_loss / one.mean_total:.2%}"),
-        ("worst loss beyond the share given up, worst query", f"{one.distribution.loss[-1]:.2%}"),
-        ("largest loss at all, mean", f"{one.curve.mean[-1] / one.mean_total:.2%}"),
+        (f"{alone}promise holds for every query", "yes" if one.holds else "no"),
+        (f"{alone}promise holds on average", "yes" if one.holds_on_average else "no"),
+        (f"{alone}traffic on queries that keep it", f"{one.share_holding:.1%}"),
+        (
+            f"{alone}worst loss beyond the share given up, mean",
+            f"{one.mean_loss / one.mean_total:.2%}",
+        ),
+        (
+            f"{alone}worst loss beyond the share given up, worst query",
+            f"{one.distribution.loss[-1]:.2%}",
+        ),
+        (f"{alone}largest loss at all, mean", f"{one.curve.mean[-1] / one.mean_total:.2%}"),
         ("with the guard: queries it steps in on", f"{one.guard_share:.1%}"),
         ("with the guard: traffic of the new ranker", f"{one.guard_mixing:.1%}"),
     ]

@@ -37,9 +37,6 @@ def check(
             "--item-column", metavar="NAME=YOURS", help="Your name of a column of the items."
         ),
     ] = None,
-    temperature: Annotated[
-        float, typer.Option(help="Production drew by its scores divided by this.")
-    ] = 1.0,
     chart: Annotated[
         Path | None, typer.Option("--chart", help="Write the click rates: .html, .svg, .png, .pdf.")
     ] = None,
@@ -67,7 +64,7 @@ def check(
 
     Exit code 3 says that it is not good enough.
     """
-    from saferank import data, logs
+    from saferank import data, logs, policies
     from saferank.charts import save_chart
 
     check_outputs([chart], [items])
@@ -83,7 +80,7 @@ def check(
         rank_from=rank_from,
         exclude=exclude,
         use_sessions=not ignore_sessions,
-        temperature=temperature,
+        production=policies.production_finding,
     )
     if chart is not None:
         save_chart(logs.click_rate_chart(health), chart)

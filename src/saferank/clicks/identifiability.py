@@ -110,7 +110,7 @@ class Identifiability:
 
 _ADVICE = (
     "What can still be done: swap neighbours in some sessions, join logs of several rankers, "
-    "describe relevance by features, or bring a click model."
+    "describe relevance by features (bias --items ITEMS), or bring a click model (learn --bias)."
 )
 
 

@@ -29,7 +29,7 @@ from saferank.scratch import scratch_folder
 
 FROM_ZERO = (
     "the log's ranks count from 0: every list begins there; give --rank-from 0 (rank_from=0 in "
-    "Python), or leave rank 0 out with --where 'rank>=1' if it is no result."
+    "Python)."
 )
 _KEPT = 1  # stands for all ranks where only their sum is asked for
 

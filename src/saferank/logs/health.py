@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from saferank.data import RankingData
 from saferank.errors import InputError
+from saferank.flat import Floats
 from saferank.logs import judgements, measures
 from saferank.logs.alignment import Alignment, align
 from saferank.logs.count_table import CountReport
 from saferank.logs.counting import Counted, EngineChoice, counted
+from saferank.logs.counts import Counts
 from saferank.logs.exclusions import ExclusionList
 from saferank.logs.judgements import Finding
 from saferank.logs.measures import Rate
 from saferank.logs.overlap import Overlap
-from saferank.logs.production import check_production
 from saferank.logs.robots import Robots, find_robots
 from saferank.logs.sources import LogName
 
 Verdict = Literal["good", "usable with care", "not good enough"]
+FindProduction = Callable[[Counts, Floats], Finding]
+"""What counts say of the scores that production is said to use."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,13 +71,13 @@ def check_log(
     use_sessions: bool = True,
     rank_from: int | None = None,
     exclude: ExclusionList | None = None,
-    temperature: float = 1.0,
+    production: FindProduction | None = None,
 ) -> LogHealth:
     """Look at a log before learning from it; bad rows are told, not refused.
 
-    `items` tells how much of what could be shown was shown, and whether their production scores
-    (divided by `temperature`) can have made the log. `rank_from=None` finds out whether ranks
-    count from 0 or 1. The other options are those of `count`.
+    `items` tells how much of what could be shown was shown, and what `production` finds in their
+    production scores (`saferank.policies.production_finding`). `rank_from=None` finds out whether
+    ranks count from 0 or 1. The other options are those of `count`.
     """
     options: dict[str, Any] = {
         "engine": engine, "columns": columns, "where": where, "top": top,
@@ -82,21 +85,25 @@ def check_log(
     }  # fmt: skip
     with counted(log, rank_from=1 if rank_from is None else rank_from, **options) as found:
         if not (found.report.from_zero and rank_from is None):
-            return _checked(found, items, temperature)
+            return _checked(found, items, production)
     with counted(log, rank_from=0, **options) as found:
-        health = _checked(found, items, temperature)
+        health = _checked(found, items, production)
         return replace(health, findings=(judgements.origin(found.report), *health.findings))
 
 
-def _checked(found: Counted, items: RankingData | None, temperature: float) -> LogHealth:
+def _checked(
+    found: Counted, items: RankingData | None, production: FindProduction | None
+) -> LogHealth:
     if found.report.groups == 0:
         raise InputError(
             f"the log must have rows to check; none of its {found.report.rows:,} is kept."
         )
-    return _judged(found, items, temperature)
+    return _judged(found, items, production)
 
 
-def _judged(found: Counted, items: RankingData | None, temperature: float) -> LogHealth:
+def _judged(
+    found: Counted, items: RankingData | None, production: FindProduction | None
+) -> LogHealth:
     by_rank, by_day = measures.by_rank(found), measures.by_day(found)
     queries, robots = measures.queries(found), find_robots(found)
     documents, overlap = measures.documents(found), measures.overlap(found)
@@ -117,7 +124,6 @@ def _judged(found: Counted, items: RankingData | None, temperature: float) -> Lo
     if items is not None:
         counts, alignment = align(found.table(None), items, skip_bad=True)
         findings += [judgements.support(alignment), judgements.known(alignment)]
-        if items.production is not None:
-            check = check_production(counts, items.production, temperature=temperature)
-            findings.append(judgements.production(check))
+        if items.production is not None and production is not None and counts.total > 0:
+            findings.append(production(counts, items.production))
     return LogHealth(found.report, tuple(findings), by_rank, by_day, overlap, robots, alignment)

@@ -13,7 +13,6 @@ from saferank.logs.alignment import Alignment
 from saferank.logs.count_table import CountReport
 from saferank.logs.measures import Documents, Queries, Rate
 from saferank.logs.overlap import Overlap
-from saferank.logs.production import ProductionCheck
 from saferank.logs.robots import Robots
 
 Severity = Literal["good", "note", "warning", "problem"]
@@ -254,16 +253,3 @@ def known(alignment: Alignment) -> Finding:
     advice = "Bring their features, or leave them out with --skip-bad."
     severity: Severity = "problem" if share > 0.5 else "warning"
     return Finding("unknown documents", alignment.unknown_documents, severity, meaning, advice)
-
-
-def production(check: ProductionCheck) -> Finding:
-    """Did the claimed scores make this log?"""
-    if check.fits is None:
-        return Finding("production", "unknown", "note", check.sentence())
-    if check.fits:
-        return Finding("production", check.mean_distance, "good", check.sentence())
-    advice = (
-        "Give the scores and --temperature that production drew with, or leave production_score "
-        "out: propensities then come from the counts."
-    )
-    return Finding("production", check.mean_distance, "warning", check.sentence(), advice)

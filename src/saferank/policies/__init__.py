@@ -1,6 +1,7 @@
 """Policies: what production does, and how a log tells."""
 
 from saferank.policies.choosing import ProductionFit, choose_production
+from saferank.policies.finding import production_finding
 from saferank.policies.production import KINDS, ProductionPolicy
 
-__all__ = ["KINDS", "ProductionFit", "ProductionPolicy", "choose_production"]
+__all__ = ["KINDS", "ProductionFit", "ProductionPolicy", "choose_production", "production_finding"]

@@ -115,7 +115,9 @@ def unconditional(certificate: Certificate, *, guard: bool = False) -> Decision:
     return Decision(False, "promise", sentence, certificate.assumptions, next_step=step)
 
 
-def by_clicks(test: ClickTest, *, tolerance: float = 0.0, method: str = "clustered") -> Decision:
+def by_clicks(
+    test: ClickTest, *, tolerance: float = 0.0, method: str = "clustered", guard: bool = False
+) -> Decision:
     """SEA (Jagerman et al., 2020): ship when the change is surely above -tolerance.
 
     The bound is one-sided: a ranker that is worse by more than the tolerance is shipped with
@@ -138,8 +140,23 @@ def by_clicks(test: ClickTest, *, tolerance: float = 0.0, method: str = "cluster
         step = "Keep production; learn with another method, or from more sessions."
         return Decision(False, "clicks", sentence, assumes, next_step=step)
     sentence = f"Do not ship yet, a loss cannot be ruled out: {test.sentence()}."
-    step = "Judge it by more sessions, or certify with --guard."
+    step = _to_be_sure(test.bound, guard)
     return Decision(False, "clicks", sentence, assumes, unsure=True, next_step=step)
+
+
+def _to_be_sure(bound: LowerBound, guard: bool) -> str:
+    """What would rule a loss out: more sessions, or a log that shows more."""
+    if bound.withheld > bound.sampling:
+        step = (
+            "More sessions of this log's kind help little: what stands in the way is documents "
+            "that production hardly shows. Let it vary a little (swap neighbours in some "
+            "sessions, draw by score) and judge by that log"
+        )
+    else:
+        step = "Judge it by more sessions"
+    if guard:
+        return f"{step}; --guard --by promise ships within the promise alone, whatever clicks say."
+    return f"{step}, or certify with --guard."
 
 
 def verdict(
@@ -164,7 +181,7 @@ def verdict(
     if test is None:
         require(by == "promise", "counts", "given to decide by clicks", None)
         return promised
-    clicked = by_clicks(test, tolerance=tolerance, method=method)
+    clicked = by_clicks(test, tolerance=tolerance, method=method, guard=guard)
     if by == "promise":
         surely_worse = not clicked.ship and not clicked.unsure
         return clicked if promised.ship and surely_worse else promised

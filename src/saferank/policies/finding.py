@@ -1,0 +1,24 @@
+"""What a log says of production, as a finding of `saferank logs check`."""
+
+from __future__ import annotations
+
+from saferank.flat import Floats
+from saferank.logs import Counts, Finding
+from saferank.policies.choosing import choose_production
+
+
+def production_finding(counts: Counts, scores: Floats) -> Finding:
+    """What `learn` and `certify` will take production for, by the same tests.
+
+    >>> always = Counts([0, 2], [[40, 0], [0, 40]], [[9, 0], [0, 5]])
+    >>> production_finding(always, [2.0, 1.0]).severity
+    'good'
+    """
+    _, fit = choose_production(counts, scores)
+    if fit.kind != "observed":
+        return Finding("production", fit.kind, "good", fit.sentence)
+    advice = (
+        "Nothing needs to be done: propensities come from the log's own frequencies. With the "
+        "score that production really used they would be exact."
+    )
+    return Finding("production", fit.kind, "note", fit.sentence, advice)
