@@ -55,6 +55,10 @@ class Outcome:
     production: float
     """Production's true utility."""
     ship: bool
+    clicks: tuple[float, float, float] | None
+    """Lower and upper end and bound of the change of clicks per session, which decides."""
+    clicks_truth: float
+    clicks_production: float
 
 
 def outcomes(world: int, sessions: int, *, unsplit: bool = True) -> list[Outcome]:
@@ -94,7 +98,12 @@ def _judge(
         float(exposure(scores, weights, data.offsets) @ relevant) / data.queries
         for scores in (ranker.scores(items), shown)
     )
-    gap, bound = found.difference, found.bound
+    seen = [
+        float(exposure(scores, USERS.alpha, data.offsets) @ relevant) / data.queries
+        for scores in (ranker.scores(items), shown)
+    ]
+    trusted = float(USERS.beta.sum())  # every list of these worlds fills all ranks
+    gap, bound, clicks = found.difference, found.bound, found.clicks
     return Outcome(
         world, log.total, name, split,
         None if gap is None else gap.estimate,
@@ -102,6 +111,8 @@ def _judge(
         None if gap is None else gap.upper,
         None if bound is None else bound.lower,
         after - before, before, found.decision.ship,
+        clicks and (clicks.difference.lower, clicks.difference.upper, clicks.bound.lower),
+        seen[0] - seen[1], seen[1] + trusted,
     )  # fmt: skip
 
 
@@ -114,9 +125,9 @@ def _with_scores(data: object, shown: Floats) -> object:
 def table(results: Iterable[Outcome]) -> list[str]:
     """How often intervals and bounds hold, by sessions, method and split."""
     rows = [
-        "| sessions | method | judged by | told | interval holds | bound holds | mean estimate | "
-        "mean bound | mean truth | shipped | wrongly |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| sessions | method | judged by | told | interval holds | bound holds | of clicks: "
+        "interval | bound | mean estimate | mean bound | mean truth | shipped | wrongly |",
+        "|" + " --- |" * 13,
     ]
     everything = list(results)
     keys = sorted({(one.sessions, not one.split, one.method) for one in everything})
@@ -127,20 +138,26 @@ def table(results: Iterable[Outcome]) -> list[str]:
         ]  # fmt: skip
         told = [one for one in group if one.estimate is not None]
         if not told:
-            rows.append(f"| {sessions:,} | {method} | - | 0 of {len(group)} | | | | | | | |")
+            rows.append(f"| {sessions:,} | {method} | - | 0 of {len(group)} |" + " |" * 9)
             continue
         inside = np.mean([one.lower <= one.truth <= one.upper for one in told])
         below = np.mean([one.at_least <= one.truth for one in told])
         shipped = np.mean([one.ship for one in group])
-        wrong = np.mean([one.ship and one.truth < -0.01 * one.production for one in group])
+        clicks = [
+            np.mean([one.clicks[0] <= one.clicks_truth <= one.clicks[1] for one in told]),
+            np.mean([one.clicks[2] <= one.clicks_truth for one in told]),
+        ]
+        wrong = np.mean(
+            [one.ship and one.clicks_truth < -0.01 * one.clicks_production for one in group]
+        )
         means = [
             np.mean([getattr(one, n) for one in told]) for n in ("estimate", "at_least", "truth")
         ]
         judged = "the same sessions" if unsplit else "other sessions"
+        shares = " | ".join(f"{share:.1%}" for share in (inside, below, *clicks))
         rows.append(
-            f"| {sessions:,} | {method} | {judged} | {len(told)} of {len(group)} | {inside:.1%} | "
-            f"{below:.1%} | {means[0]:+.3f} | {means[1]:+.3f} | {means[2]:+.3f} | {shipped:.0%} | "
-            f"{wrong:.1%} |"
+            f"| {sessions:,} | {method} | {judged} | {len(told)} of {len(group)} | {shares} | "
+            f"{means[0]:+.3f} | {means[1]:+.3f} | {means[2]:+.3f} | {shipped:.0%} | {wrong:.1%} |"
         )
     return rows
 

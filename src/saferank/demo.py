@@ -13,7 +13,7 @@ from saferank.clicks import ClickModel, relevance, simulate, trust_bias
 from saferank.data import Collection, RankingData, synthetic
 from saferank.logs import Counts
 from saferank.metrics import mean, ndcg
-from saferank.plackett_luce import expected_ndcg, exposure
+from saferank.plackett_luce import expected_ndcg, exposure, rank_probabilities
 from saferank.progress import track
 from saferank.rankers import Ranker, Settings, learn
 from saferank.report import write_page
@@ -38,7 +38,7 @@ class Line:
     kept: float
     """True utility as a share of production's."""
     estimated: float | None = None
-    """Change of utility on the training queries, as a share of production's: by the sessions to
+    """Change of clicks on the training queries, as a share of production's: by the sessions to
     judge by, with `lower` and `upper` of its interval and the bound `at_least`; and in `truth`."""
     lower: float | None = None
     upper: float | None = None
@@ -135,11 +135,12 @@ def _judged(
     users: ClickModel,
 ) -> Assessment:
     """What the sessions to judge by say of a ranker, with the truth beside it."""
-    train, weights = collection.train, users.exposure_weights
+    train = collection.train
     found = assess(ranker, train, production=production, counts=counts, users=users)
-    relevant = relevance(train.known_labels, collection.highest_grade) / train.queries
+    chances = users.probability(relevance(train.known_labels, collection.highest_grade))
     after, before = (
-        float(exposure(policy.scores(train), weights, train.offsets) @ relevant)
+        float((rank_probabilities(policy.scores(train), K, train.offsets) * chances).sum())
+        / train.queries
         for policy in (ranker, production)
     )
     return replace(found, truth=TrueChange(after - before, before))
@@ -153,15 +154,16 @@ def _line(
     about = (test.known_labels, test.offsets, K)
     kept = _utility(scores, collection) / _utility(shown, collection)
     line = Line(name, mean(expected_ndcg(scores, *about)), mean(ndcg(scores, *about)), kept)
-    if found is None or found.difference is None or found.bound is None or found.truth is None:
+    if found is None or found.clicks is None or found.truth is None:
         return line
-    gap = found.difference
+    clicks = found.clicks
+    gap = clicks.difference
     return replace(
         line,
-        estimated=found.change(gap.estimate),
-        lower=found.change(gap.lower),
-        upper=found.change(gap.upper),
-        at_least=found.change(found.bound.lower),
+        estimated=clicks.share(gap.estimate),
+        lower=clicks.share(gap.lower),
+        upper=clicks.share(gap.upper),
+        at_least=clicks.share(clicks.bound.lower),
         truth=found.truth.share,
     )
 

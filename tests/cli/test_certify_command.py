@@ -59,7 +59,7 @@ def test_exit_codes_tell_whether_to_ship(folder):
 def test_counts_add_estimates_and_the_page_follows(folder):
     options = ("--items", folder / "items.parquet", "--counts", folder / "counts.parquet")
     result = call("certify", folder, *options, "--guard")
-    assert "change of utility, with the guard" in result.stdout
+    assert "change of clicks per session, with" in result.stdout
     found = Assessment.load(folder / "dr")
     assert found.log.sessions == 5000
     assert found.log.judged == 5000
@@ -67,7 +67,7 @@ def test_counts_add_estimates_and_the_page_follows(folder):
     written = call("report", folder, "-o", folder / "page.html")
     assert written.exit_code == 0
     assert found.decision.sentence in written.stdout
-    assert "Change of utility" in (folder / "page.html").read_text(encoding="utf-8")
+    assert "Change of clicks" in (folder / "page.html").read_text(encoding="utf-8")
 
 
 def test_sessions_it_learned_from_are_refused_or_flatter_on_every_output(folder, tmp_path):

@@ -43,9 +43,9 @@ def assessment():
 def test_the_page_says_what_the_record_says(assessment):
     page = render(assessment, CARD, "demo/<b>prpo</b>")
     assert "<strong>Ship with guard 0.9</strong>" in page
-    change = 100 * assessment.change(assessment.difference.estimate)
-    assert f"{change:+.1f} %" in page
-    assert f"{100 * assessment.change(assessment.bound.lower):+.1f} %" in page
+    clicks = assessment.clicks
+    assert f"{100 * clicks.share(clicks.difference.estimate):+.1f} %" in page
+    assert f"{100 * clicks.share(clicks.bound.lower):+.1f} %" in page
     assert "fingerprint" in page
     for sentence in assessment.decision.assumes:
         assert sentence in page

@@ -1,8 +1,9 @@
 """The change of clicks per session, against the truth of a simulated world."""
 
 import numpy as np
+import pytest
 
-from saferank.clicks import relevance, simulate, trust_bias
+from saferank.clicks import ClickModel, relevance, simulate, trust_bias
 from saferank.data import synthetic
 from saferank.plackett_luce import rank_probabilities
 from saferank.safety import assess
@@ -27,3 +28,18 @@ def test_clicks_are_told_beside_utility():
     assert abs(change.production - clicks(OLD)) < 0.03
     truth = clicks(new) - clicks(OLD)
     assert change.difference.lower < truth < change.difference.upper
+    assert change.difference.lower < change.bound.lower < truth
+
+
+def test_the_scale_of_relevance_changes_nothing_that_is_said():
+    """alpha R + beta is the same on every scale of relevance: so are clicks and the verdict."""
+    counts = simulate(DATA, OLD, USERS, sessions=4_000, seed=2)
+    new = OLD + 1.5 * DATA.labels
+    other = ClickModel(USERS.alpha * 0.8, USERS.beta + 0.1 * USERS.alpha)  # R = 0.1 + 0.8 R'
+    one, two = (
+        assess(new, DATA, production=OLD, counts=counts, users=users) for users in (USERS, other)
+    )
+    shares = [found.clicks.share(found.clicks.difference.estimate) for found in (one, two)]
+    assert shares[0] == pytest.approx(shares[1], rel=0.01)  # exactly so in the mean
+    utility = [found.change(found.difference.estimate) for found in (one, two)]
+    assert utility[0] != pytest.approx(utility[1], rel=0.1)

@@ -24,9 +24,11 @@ def test_intervals_and_bounds_hold_in_95_percent_of_the_worlds(sessions: int) ->
         assert len(told) > WORLDS / 2
         inside = sum(one.lower <= one.truth <= one.upper for one in told)
         below = sum(one.at_least <= one.truth for one in told)
+        clicked = sum(one.clicks[0] <= one.clicks_truth <= one.clicks[1] for one in told)
+        decided = sum(one.clicks[2] <= one.clicks_truth for one in told)
         fewest = binom.ppf(0.001, len(told), 0.95)
-        assert inside >= fewest, (method, inside, len(told))
-        assert below >= fewest, (method, below, len(told))
+        for held in (inside, below, clicked, decided):
+            assert held >= fewest, (method, held, len(told))
 
 
 def test_judged_by_its_own_sessions_a_ranker_is_flattered() -> None:

@@ -1,5 +1,7 @@
 """Sessions to judge by: what was learned from them is refused, and several are judged at once."""
 
+import json
+
 import numpy as np
 import pytest
 from scipy.stats import t as student
@@ -172,8 +174,11 @@ def test_the_bound_holds_whatever_is_predicted_and_clipped(guess, clip):
 def test_intervals_of_several_hold_for_all_at_once():
     rng = np.random.default_rng(0)
     news = {f"r{i}": OLD + rng.normal(size=DATA.documents) for i in range(8)}
+    seen = USERS.alpha  # of clicks: what users click for trust alone is the same for all
     truth = {
-        name: (exposure(s, W, DATA.offsets) - exposure(OLD, W, DATA.offsets)) @ TRUE / DATA.queries
+        name: (exposure(s, seen, DATA.offsets) - exposure(OLD, seen, DATA.offsets))
+        @ TRUE
+        / DATA.queries
         for name, s in news.items()
     }
     misses, lucky = 0, 0
@@ -200,3 +205,17 @@ def test_a_comparison_wants_one_click_model_and_honest_sessions():
     found = compare({"a": RANKER}, DATA, COUNTS, production=OLD)
     assert found.candidates[0].name == "a"
     assert found.sessions == 2000
+
+
+def test_a_comparison_gives_no_number_without_support():
+    """Production practically sorts; one candidate turns its lists upside down."""
+    steep = 200.0 * np.random.default_rng(0).permutation(DATA.documents).astype(float)
+    counts = simulate(DATA, steep, USERS, sessions=2000, seed=1)
+    news = {"upside down": -steep, "the same": steep}
+    found = compare(news, DATA, counts, users=USERS, production=steep)
+    by_name = {one.name: one for one in found.candidates}
+    assert found.candidates[-1].name == "upside down"
+    assert by_name["upside down"].estimate is None
+    assert "of the new ranker's exposure" in by_name["upside down"].refused
+    assert by_name["the same"].estimate == pytest.approx(0, abs=1e-9)
+    json.dumps(found.record(), allow_nan=False)

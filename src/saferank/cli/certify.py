@@ -82,7 +82,7 @@ def certify(
         ),
     ] = "auto",
     tolerance: Annotated[
-        float, typer.Option(help="Share of production's utility that clicks may allow to be lost.")
+        float, typer.Option(help="Share of production's clicks that may be lost.")
     ] = 0.0,
     confidence: Annotated[float, typer.Option(help="Of intervals and of the test.")] = 0.95,
     method: Annotated[
@@ -190,25 +190,22 @@ def _rows(found: Assessment) -> list[tuple[str, object]]:
     one = found.certificate
     what = "with the guard" if found.guarded else "as it is"
     rows: list[tuple[str, object]] = []
-    if found.difference is not None and found.bound is not None:
-        gap, bound = found.difference, found.bound
+    if found.clicks is not None:
+        clicks, gap, bound = found.clicks, found.clicks.difference, found.clicks.bound
         rows += [
-            (f"change of utility, {what}", f"{found.change(gap.estimate):+.1%} "
-             f"({found.change(gap.lower):+.1%} to {found.change(gap.upper):+.1%})"),
+            (f"change of clicks per session, {what}", f"{clicks.share(gap.estimate):+.1%} "
+             f"({clicks.share(gap.lower):+.1%} to {clicks.share(gap.upper):+.1%})"),
             (f"...at least, with confidence {bound.confidence:.0%}",
-             f"{found.change(bound.lower):+.1%}"),
-            ("...of which sampling error takes", f"{found.change(bound.sampling):.1%}"),
-            ("...and what the log hardly shows", f"{found.change(bound.withheld):.1%}"),
+             f"{clicks.share(bound.lower):+.1%}"),
+            ("...of which sampling error takes", f"{clicks.share(bound.sampling):.1%}"),
+            ("...and what the log hardly shows", f"{clicks.share(bound.withheld):.1%}"),
+            ("clicks per session: production", f"{clicks.production:.4f}"),
         ]  # fmt: skip
-    if found.clicks is not None and found.clicks.production > 0:
-        clicks, gap = found.clicks, found.clicks.difference
-        low, high = (value / clicks.production for value in (gap.lower, gap.upper))
-        rows.append(("change of clicks", f"{clicks.share:+.1%} ({low:+.1%} to {high:+.1%})"))
     for name in ("production", "new", "difference"):
         part = getattr(found, name)
         if part is not None:
             text = f"{part.estimate:.4f} ({part.lower:.4f} to {part.upper:.4f})"
-            rows.append((f"utility per session (clicks on what is relevant): {name}", text))
+            rows.append((f"utility (on the click model's scale of relevance): {name}", text))
     if found.support is not None:
         rows.append(
             ("sessions to judge by (effective)",

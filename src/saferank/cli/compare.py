@@ -85,9 +85,12 @@ def _tell(found: Comparison, chart: Path | None) -> None:
     typer.echo(found.fit.sentence)
     rows: list[tuple[Any, ...]] = [("production", f"{found.production:.4f}", "", "", "")]
     for one in found.candidates:
+        if one.refused is not None:
+            rows.append((one.name, "", "", "", "the log cannot tell"))
+            continue
         rows.append(
             (
-                one.name, f"{one.utility:.4f}", f"{found.change(one.estimate):+.1%}",
+                one.name, f"{one.clicks:.4f}", f"{found.change(one.estimate):+.1%}",
                 f"{found.change(one.lower):+.1%} to {found.change(one.upper):+.1%}",
                 f"{found.change(one.at_least):+.1%}",
             )
@@ -95,9 +98,11 @@ def _tell(found: Comparison, chart: Path | None) -> None:
     print_table(
         f"By {found.sessions:,} sessions to judge by; intervals hold for all at once "
         f"({found.confidence:.0%})",
-        ("ranker", "utility per session", "change", "interval", "at least"), rows,
+        ("ranker", "clicks per session", "change", "interval", "at least"), rows,
     )  # fmt: skip
     for one in found.candidates:
+        if one.refused is not None:
+            typer.echo(f"{one.name}: the log cannot tell: {one.refused}.")
         if one.flatters is not None:
             typer.echo(f"Warning: {one.name}: {one.flatters}")
     if chart is not None:

@@ -49,7 +49,7 @@ def demo(
         [(line.ranker, line.expected, line.sorted, line.kept) for line in made.lines],
     )
     print_table(
-        "Change of utility on the logged queries: by sessions that taught nothing, and in truth",
+        "Change of clicks on the logged queries: by sessions that taught nothing, and in truth",
         ("ranker", "estimate", "95 % interval", "at least", "truth"),
         [
             (

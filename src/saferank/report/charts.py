@@ -97,24 +97,26 @@ def loss_over_queries(found: Assessment) -> Any:
     return _finished(area + slack, "Worst loss of queries over the traffic; dashed: the slack")
 
 
-def utilities(found: Assessment) -> Any:
-    """Estimated utility of production and of the new ranker, with intervals."""
+def clicks_change(found: Assessment) -> Any:
+    """Clicks per session of production, as counted, and of the new ranker with its interval."""
     import altair as alt
 
+    assert found.clicks is not None
+    old, gap = found.clicks.production, found.clicks.difference
+    new = {name: old + getattr(gap, name) for name in ("estimate", "lower", "upper")}
     rows = [
-        {"ranker": name, "estimate": one.estimate, "lower": one.lower, "upper": one.upper}
-        for name, one in (("production", found.production), ("new", found.new))
-        if one is not None
+        {"ranker": "production", "estimate": old, "lower": old, "upper": old},
+        {"ranker": "new", **new},
     ]
     base = alt.Chart({"values": rows}).encode(y=alt.Y("ranker:N", title=None, sort=None))
     bars = base.mark_rule(strokeWidth=3, color=BLUE).encode(
-        x=alt.X("lower:Q", title="estimated utility per session", scale=alt.Scale(zero=False)),
+        x=alt.X("lower:Q", title="clicks per session", scale=alt.Scale(zero=False)),
         x2="upper:Q",
     )
     points = base.mark_point(filled=True, size=120, color=BLUE, opacity=1).encode(
         x="estimate:Q", tooltip=["ranker:N", *map(_precise, ("estimate", "lower", "upper"))]
     )
-    return _finished(bars + points, "Estimated utility with its interval").properties(height=90)
+    return _finished(bars + points, "Clicks per session with their interval").properties(height=90)
 
 
 def click_rates(found: Assessment) -> Any:

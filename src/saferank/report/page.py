@@ -77,9 +77,13 @@ def render(found: Assessment, card: Card, name: str = "run") -> str:
 
 def _figures(found: Assessment, card: Card) -> Iterator[Figure]:
     one = found.certificate
-    if found.difference is not None:
-        text = f"Intervals of {found.difference.confidence:.0%} ({found.difference.method})."
-        yield _figure("utilities", "New against production", text, charts.utilities(found))
+    if found.clicks is not None:
+        gap = found.clicks.difference
+        text = (
+            f"Production's clicks as counted; the bar is the {gap.confidence:.0%} interval of the "
+            f"difference to them ({gap.method})."
+        )
+        yield _figure("change", "New against production", text, charts.clicks_change(found))
     yield _figure(
         "curve",
         "What is kept, for any relevance",

@@ -42,7 +42,7 @@ class Rule:
 
     by: str = "auto"
     tolerance: float = 0.0
-    """Share of production's utility that may be lost."""
+    """Share of production's clicks that may be lost."""
     confidence: float = 0.95
     method: str = "clustered"
 
@@ -84,7 +84,7 @@ def assess(
     guard : judge the ranker as served with its guard.
     by : "promise", "clicks", "both", or "auto": by clicks where there are counts, and by both
         where the ranker was learned with a promise.
-    tolerance : share of production's utility that clicks may allow to be lost.
+    tolerance : share of production's clicks that may be lost.
     confidence, method : of intervals and of the bound that decides.
     same_sessions : make the estimate although the ranker was learned from the same sessions.
     log : the rows that the counts are of, for the exact variance between sessions.
@@ -137,19 +137,21 @@ def assess(
     known = evidence_for(ranker, data, judged, users, shown, vector)
     found = _estimate(*served, known, rule, None if log is None else (log, data))
     assert fit is not None
-    test = found.test(fit, certificate, rule, flatters is not None)
-    clicks = served_exposures(ranker, data, shown, vector, deployed, promised, measured=users.alpha)
+    seen = served_exposures(ranker, data, shown, vector, deployed, promised, measured=users.alpha)
+    clicks = _clicks(*seen, known, rule)
+    test = found.test(clicks, fit, certificate, rule, flatters is not None)
     evaluation = found.evaluation
+    old = interval(evaluation.production, method, confidence)
     # no support, no number
     told = evaluation.support.refusal() is None
     return Assessment(
         verdict(certificate, test, guard=guard, by=by, tolerance=tolerance, method=method),
         certificate,
-        new=_shifted(test.difference, test.production) if told else None,
-        production=interval(evaluation.production, method, confidence) if told else None,
-        difference=test.difference if told else None,
+        new=_shifted(found.difference, old.estimate) if told else None,
+        production=old if told else None,
+        difference=found.difference if told else None,
         bound=found.bound if told else None,
-        clicks=_clicks(*clicks, known, found.bound.clip, rule) if told else None,
+        clicks=clicks if told else None,
         support=evaluation.support,
         estimator=found.estimator,
         fit=fit,
@@ -159,12 +161,13 @@ def assess(
     )
 
 
-def _clicks(rho: Floats, rho0: Floats, known: Evidence, clip: float, rule: Rule) -> ClickChange:
+def _clicks(rho: Floats, rho0: Floats, known: Evidence, rule: Rule) -> ClickChange:
     """Change of clicks per session: alpha R differs, beta is clicked whatever stands there."""
+    bound = bound_below(rho, rho0, known, confidence=rule.confidence, method=rule.method)
     gap = clipped_interval(
-        rho, rho0, known, clip=clip, confidence=rule.confidence, method=rule.method
+        rho, rho0, known, clip=bound.clip, confidence=rule.confidence, method=rule.method
     )
-    return ClickChange(float(known.counts.clicks.sum() / known.counts.total), gap)
+    return ClickChange(float(known.counts.clicks.sum() / known.counts.total), gap, bound)
 
 
 def _shifted(gap: Interval, by: float) -> Interval:
@@ -207,17 +210,21 @@ class _Found:
     """Estimate and interval with clipped weights."""
 
     def test(
-        self, fit: ProductionFit, certificate: Certificate, rule: Rule, flatters: bool
+        self,
+        clicks: ClickChange,
+        fit: ProductionFit,
+        certificate: Certificate,
+        rule: Rule,
+        flatters: bool,
     ) -> ClickTest:
-        difference = self.difference
         production = interval(self.evaluation.production, rule.method, rule.confidence)
-        problems = self._problems(fit, difference, production)
+        problems = self._problems(fit, self.difference, production)
         assumes = (
             certificate.assumptions[3],
             "The sessions to judge by had no part in the ranker." if not flatters else FLATTERS,
         )
         return ClickTest(
-            difference, production.estimate, self.bound, self.evaluation.difference.total,
+            clicks.difference, clicks.production, clicks.bound, self.evaluation.difference.total,
             problems, assumes, flatters,
         )  # fmt: skip
 

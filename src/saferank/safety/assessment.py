@@ -44,27 +44,31 @@ class LogFacts:
 
 @dataclass(frozen=True)
 class ClickChange:
-    """Clicks per session: production's as counted, and how they would change."""
+    """Clicks per session: production's as counted, and how they would change.
+
+    Whatever scale of relevance the click model has, these are the same: they can be seen.
+    """
 
     production: float
     difference: Interval
+    bound: LowerBound
+    """The bound that decides: how many more clicks than production's it gets at least."""
 
-    @property
-    def share(self) -> float:
-        """The change as a share of production's clicks."""
-        return self.difference.estimate / self.production if self.production > 0 else float("nan")
+    def share(self, value: float) -> float:
+        """A difference as a share of production's clicks."""
+        return value / self.production if self.production > 0 else float("nan")
 
 
 @dataclass(frozen=True)
 class TrueChange:
-    """What a simulation knows: the true difference of utility per session, and production's."""
+    """What a simulation knows: the true difference of clicks per session, and production's."""
 
     difference: float
     production: float
 
     @property
     def share(self) -> float:
-        """The change as a share of production's true utility."""
+        """The change as a share of production's true clicks."""
         return self.difference / self.production if self.production > 0 else float("nan")
 
 
@@ -79,9 +83,9 @@ class Assessment:
     production: Interval | None = None
     difference: Interval | None = None
     bound: LowerBound | None = None
-    """The bound that decides: how much better than production it is at least."""
+    """How much more utility than production it has at least."""
     clicks: ClickChange | None = None
-    """The same in clicks; under trust bias some are clicks on what is not relevant."""
+    """The same in clicks, which decide."""
     support: Support | None = None
     estimator: str | None = None
     fit: ProductionFit | None = None

@@ -37,16 +37,19 @@ RESAMPLES = 10_000
 
 @dataclass(frozen=True)
 class Candidate:
-    """One ranker: its difference to production per session, all intervals holding at once."""
+    """One ranker: its clicks per session beside production's, all intervals holding at once."""
 
     name: str
-    utility: float
-    estimate: float
-    lower: float
-    upper: float
-    at_least: float
+    clicks: float | None = None
+    """Clicks per session; the rest are differences to production's. None: the log cannot tell."""
+    estimate: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    at_least: float | None = None
     """One-sided lower bound of the difference, for all candidates at once."""
     flatters: str | None = None
+    refused: str | None = None
+    """Why the log cannot tell, where it cannot."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ class Comparison:
 
     candidates: tuple[Candidate, ...]
     production: float
-    """Production's estimated utility per session."""
+    """Production's clicks per session, as counted."""
     sessions: int
     confidence: float
     fit: ProductionFit
@@ -64,11 +67,13 @@ class Comparison:
     def best(self) -> Candidate | None:
         """The candidate that is surely better by most; None where none is surely better."""
         first = self.candidates[0]
-        return first if first.at_least > 0 else None
+        return first if first.at_least is not None and first.at_least > 0 else None
 
-    def change(self, value: float) -> float:
-        """A difference as a share of production's utility."""
-        return value / self.production if self.production > 0 else float("nan")
+    def change(self, value: float | None) -> float:
+        """A difference as a share of production's clicks."""
+        if value is None or not self.production > 0:
+            return float("nan")
+        return value / self.production
 
     def sentence(self) -> str:
         """The outcome in one sentence."""
@@ -78,9 +83,10 @@ class Comparison:
                 f"(all at once, confidence {self.confidence:.0%})."
             )
         return (
-            f"{self.best.name} is better than production by {self.change(self.best.estimate):+.1%},"
-            f" and by at least {self.change(self.best.at_least):+.1%} (all {len(self.candidates)} "
-            f"candidates at once, confidence {self.confidence:.0%})."
+            f"{self.best.name} is better than production: clicks per session change by "
+            f"{self.change(self.best.estimate):+.1%}, and by at least "
+            f"{self.change(self.best.at_least):+.1%} (all {len(self.candidates)} candidates at "
+            f"once, confidence {self.confidence:.0%})."
         )
 
     def record(self) -> dict[str, Any]:
@@ -131,32 +137,46 @@ def compare(
     shown, fit = production_of(production, data, counts, production_kind, deployed)
     assert fit is not None
     weights = model.exposure_weights
-    differences, bounds, utilities, warnings = [], [], [], []
-    for ranker in rankers.values():
+    told, refused = [], []
+    for name, ranker in rankers.items():
         judged, flatters = judged_counts(ranker, counts, same_sessions)
-        omega, omega0 = served_exposures(ranker, data, shown, weights, deployed)
+        omega, omega0 = served_exposures(
+            ranker, data, shown, weights, deployed, measured=model.alpha
+        )
         known = evidence_for(ranker, data, judged, model, shown, weights)
-        name, control = estimator_for(known)
-        found = evaluate_exposures(omega, omega0, known, estimator=name, control=control)
-        differences.append(found.difference)
-        bounds.append(bound_scores(omega, omega0, known, tail=(1 - confidence) / len(rankers)))
-        utilities.append(found.production.estimate)
-        warnings.append(flatters)
-    tail = 1 - confidence
-    widths = _widths(differences, tail, seed, two_sided=True)
-    below = _widths(bounds, tail, seed, two_sided=False)
-    production_utility = float(np.mean(utilities))
+        estimator, control = estimator_for(known)
+        found = evaluate_exposures(omega, omega0, known, estimator=estimator, control=control)
+        refusal = found.support.refusal()
+        if refusal is not None:
+            refused.append(Candidate(name, flatters=flatters, refused=refusal))
+            continue
+        below = bound_scores(omega, omega0, known, tail=(1 - confidence) / len(rankers))
+        told.append((name, found.difference, below, flatters))
+    clicks = float(judged.clicks.sum() / judged.total)
+    candidates = _at_once(told, clicks, 1 - confidence, seed)
+    return Comparison((*candidates, *refused), clicks, judged.total, confidence, fit)
+
+
+_Told = tuple[str, QueryScores, QueryScores, str | None]
+
+
+def _at_once(told: list[_Told], clicks: float, tail: float, seed: int) -> list[Candidate]:
+    """Candidates of which the log can tell, best bound first."""
+    if not told:
+        return []
+    widths = _widths([one[1] for one in told], tail, seed, two_sided=True)
+    below = _widths([one[2] for one in told], tail, seed, two_sided=False)
     candidates = [
-        Candidate(
-            name, production_utility + gap.estimate, gap.estimate, gap.estimate - width,
-            gap.estimate + width, bound.estimate - under, flatters,
+        (
+            bound.estimate - under,
+            Candidate(
+                name, clicks + gap.estimate, gap.estimate, gap.estimate - width,
+                gap.estimate + width, bound.estimate - under, flatters,
+            ),
         )
-        for name, gap, width, bound, under, flatters in zip(
-            rankers, differences, widths, bounds, below, warnings, strict=True
-        )
+        for (name, gap, bound, flatters), width, under in zip(told, widths, below, strict=True)
     ]  # fmt: skip
-    ordered = tuple(sorted(candidates, key=lambda one: -one.at_least))
-    return Comparison(ordered, production_utility, differences[0].total, confidence, fit)
+    return [one for _, one in sorted(candidates, key=lambda pair: -pair[0])]
 
 
 def _common_model(rankers: Mapping[str, Policy]) -> ClickModel:

@@ -9,7 +9,7 @@ from saferank.safety.comparing import Comparison
 
 
 def comparison_chart(found: Comparison) -> Any:
-    """Intervals of the change in per cent of production's utility; the tick is "at least"."""
+    """Intervals of the change in per cent of production's clicks; the tick is "at least"."""
     import altair as alt
 
     rows = [
@@ -21,9 +21,10 @@ def comparison_chart(found: Comparison) -> Any:
             },
         }
         for one in found.candidates
+        if one.refused is None
     ]
     base = alt.Chart({"values": rows}).encode(y=alt.Y("ranker:N", title=None, sort=None))
-    title = "change of utility against production"
+    title = "change of clicks per session against production"
     lines = base.mark_rule(strokeWidth=3, color=COLOURS[0]).encode(
         x=alt.X("lower:Q", title=title, axis=alt.Axis(format="+%")), x2="upper:Q"
     )

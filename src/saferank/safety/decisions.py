@@ -55,8 +55,9 @@ class ClickTest:
     """What the sessions to judge by say of what would be served, and what speaks against it."""
 
     difference: Interval
+    """Of clicks per session; so is the bound."""
     production: float
-    """Production's estimated utility per session."""
+    """Production's clicks per session."""
     bound: LowerBound
     sessions: int
     problems: tuple[str, ...] = ()
@@ -65,18 +66,19 @@ class ClickTest:
     flatters: bool = False
 
     def share(self, value: float) -> float:
-        """A difference as a share of production's utility."""
+        """A difference as a share of production's clicks."""
         return value / self.production if self.production > 0 else float("nan")
 
     def passes(self, tolerance: float) -> bool:
-        """Whether at least 1 - tolerance of production's utility is certain."""
+        """Whether at least 1 - tolerance of production's clicks are certain."""
         return self.bound.lower >= -tolerance * max(self.production, 0.0)
 
     def sentence(self) -> str:
         """The change in per cent, with its bound."""
         text = (
-            f"utility changes by {self.share(self.difference.estimate):+.1%}, with confidence "
-            f"{self.bound.confidence:.0%} by at least {self.share(self.bound.lower):+.1%}"
+            f"clicks per session change by {self.share(self.difference.estimate):+.1%}, "
+            f"with confidence {self.bound.confidence:.0%} by at least "
+            f"{self.share(self.bound.lower):+.1%}"
         )
         if self.flatters:
             return f"{text}, on the {self.sessions:,} sessions it learned from: this flatters it"
@@ -155,7 +157,7 @@ def _to_be_sure(bound: LowerBound, guard: bool) -> str:
     else:
         step = "Judge it by more sessions"
     if guard:
-        return f"{step}; --guard --by promise ships within the promise alone, whatever clicks say."
+        return f"{step}; with --guard --by promise it can be tried within the promise."
     return f"{step}, or certify with --guard."
 
 
