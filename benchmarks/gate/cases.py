@@ -137,6 +137,7 @@ def _verdict(
     guard = bool(said.get("guarded"))
     if (deployed, guard) not in policies:
         policies[deployed, guard] = _truth(world, ranker, deployed, certificate, guard)
+    clicks = said.get("clicks") or {}
     return record | {
         "ship": decision.get("ship"),
         "rule": decision.get("rule"),
@@ -145,7 +146,9 @@ def _verdict(
         "production": _interval(said.get("production")),
         "new": _interval(said.get("new")),
         "at_least": (said.get("bound") or {}).get("lower"),
-        "clicks": _interval((said.get("clicks") or {}).get("difference")),
+        "clicks": _interval(clicks.get("difference")),
+        "clicks_at_least": (clicks.get("bound") or {}).get("lower"),
+        "clicks_of_production": clicks.get("production"),
         "policy": (said.get("fit") or {}).get("kind"),
         "unsure": decision.get("unsure"),
         "deployed": deployed,

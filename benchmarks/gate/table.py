@@ -86,11 +86,9 @@ def _figures(group: Sequence[Record]) -> list[str]:
 
 
 def certified_percent(record: Record) -> float | None:
-    """The lower end of the change in per cent of production's value, as the verdict has it."""
-    bound, production = record.get("at_least"), record.get("production")
-    if bound is None or not production or not production["estimate"]:
-        return None
-    return float(100 * bound / production["estimate"])
+    """The least change of clicks in per cent of production's, as the verdict has it."""
+    bound, production = record.get("clicks_at_least"), record.get("clicks_of_production")
+    return None if bound is None or not production else float(100 * bound / production)
 
 
 def _share(part: int, whole: int) -> str:

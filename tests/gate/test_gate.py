@@ -15,7 +15,8 @@ def case(world="a", method="dr", check="clicks", ship=True, percent=10.0, **more
     return {
         "world": world, "method": method, "check": check, "ship": ship, "guarded": False,
         "shop": {"production": "noisy", "users": "trust"}, "sentence": "Ship.",
-        "difference": change, "clicks": change, "at_least": 0.05,
+        "difference": change, "clicks": change, "clicks_at_least": 0.05,
+        "clicks_of_production": 0.5,
         "production": {"estimate": 0.5}, "promise_broken": 0.25,
         "truth": {"percent": percent, "difference": percent / 100},
         "utility": {"difference": 0.3}, **more,
@@ -98,7 +99,7 @@ def test_guarded_intervals_are_of_what_is_served():
 def test_a_verdict_without_estimates_has_no_certified_gain():
     record = case()
     assert table.certified_percent(record) == pytest.approx(10.0)
-    assert table.certified_percent({**record, "at_least": None}) is None
+    assert table.certified_percent({**record, "clicks_at_least": None}) is None
 
 
 def test_a_file_that_was_cut_short_is_gone_on_with(tmp_path):
