@@ -188,6 +188,7 @@ def test_intervals_of_several_hold_for_all_at_once():
             news, DATA, judged, users=USERS, production=OLD, production_kind="sampled", seed=seed
         )
         misses += any(not c.lower <= truth[c.name] <= c.upper for c in found.candidates)
+        assert all(c.lower <= c.at_least <= c.estimate <= c.upper for c in found.candidates)
         lucky += found.candidates[0].at_least > truth[found.candidates[0].name]
     assert misses <= 9
     assert lucky <= 9
@@ -219,3 +220,11 @@ def test_a_comparison_gives_no_number_without_support():
     assert "of the new ranker's exposure" in by_name["upside down"].refused
     assert by_name["the same"].estimate == pytest.approx(0, abs=1e-9)
     json.dumps(found.record(), allow_nan=False)
+
+
+def test_a_comparison_of_one_says_what_its_assessment_says():
+    alone = assess(RANKER, DATA, production=OLD, counts=COUNTS)
+    (one,) = compare({"a": RANKER}, DATA, COUNTS, production=OLD).candidates
+    assert one.estimate == pytest.approx(alone.clicks.difference.estimate, rel=1e-9)
+    assert one.at_least == pytest.approx(alone.clicks.bound.lower, abs=0.01)
+    assert one.lower == pytest.approx(alone.clicks.difference.lower, abs=0.01)

@@ -114,10 +114,15 @@ def clipped_interval(
     return replace(middle, lower=low.lower, upper=high.upper)
 
 
-def bound_scores(omega: Floats, omega0: Floats, known: Evidence, *, tail: float) -> QueryScores:
-    """The scores whose mean is the bound's centre, for bounds of several candidates at once."""
-    clip = choose_clip(omega0 - omega, known, tail)
-    return _Clipped(omega0 - omega, known, clip).scores("low")
+def bound_scores(
+    omega: Floats, omega0: Floats, known: Evidence, *, tail: float
+) -> tuple[QueryScores, QueryScores, QueryScores]:
+    """Scores whose means are the centres of lower bound, estimate and upper bound.
+
+    For intervals of several candidates at once.
+    """
+    terms = _Clipped(omega0 - omega, known, choose_clip(omega0 - omega, known, tail))
+    return terms.scores("low"), terms.scores("middle"), terms.scores("high")
 
 
 class _Clipped:

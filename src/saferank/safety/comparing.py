@@ -18,13 +18,12 @@ from saferank.data import RankingData
 from saferank.errors import InputError, require
 from saferank.evaluation import Deployed, Policy, QueryScores
 from saferank.evaluation.lower_bound import bound_scores
-from saferank.evaluation.off_policy import evaluate_exposures
+from saferank.evaluation.support import support_of
 from saferank.flat import Floats
 from saferank.logs import Counts
 from saferank.policies import ProductionFit
 from saferank.rankers import Ranker
 from saferank.safety.judging import (
-    estimator_for,
     evidence_for,
     judged_counts,
     production_of,
@@ -144,37 +143,40 @@ def compare(
             ranker, data, shown, weights, deployed, measured=model.alpha
         )
         known = evidence_for(ranker, data, judged, model, shown, weights)
-        estimator, control = estimator_for(known)
-        found = evaluate_exposures(omega, omega0, known, estimator=estimator, control=control)
-        refusal = found.support.refusal()
+        refusal = support_of(omega, known).refusal()
         if refusal is not None:
             refused.append(Candidate(name, flatters=flatters, refused=refusal))
             continue
-        below = bound_scores(omega, omega0, known, tail=(1 - confidence) / len(rankers))
-        told.append((name, found.difference, below, flatters))
+        # clipped as `assess` clips, so that both say the same of one candidate
+        scores = bound_scores(omega, omega0, known, tail=1 - confidence)
+        told.append((name, *scores, flatters))
     clicks = float(judged.clicks.sum() / judged.total)
     candidates = _at_once(told, clicks, 1 - confidence, seed)
     return Comparison((*candidates, *refused), clicks, judged.total, confidence, fit)
 
 
-_Told = tuple[str, QueryScores, QueryScores, str | None]
+_Told = tuple[str, QueryScores, QueryScores, QueryScores, str | None]
+"""Name, scores of lower bound, estimate and upper bound, and a warning where they flatter."""
 
 
 def _at_once(told: list[_Told], clicks: float, tail: float, seed: int) -> list[Candidate]:
     """Candidates of which the log can tell, best bound first."""
     if not told:
         return []
-    widths = _widths([one[1] for one in told], tail, seed, two_sided=True)
-    below = _widths([one[2] for one in told], tail, seed, two_sided=False)
+    lows, highs = [one[1] for one in told], [one[3] for one in told]
+    under, over = (_widths(scores, tail, seed, two_sided=True) for scores in (lows, highs))
+    below = _widths(lows, tail, seed, two_sided=False)
     candidates = [
         (
-            bound.estimate - under,
+            low.estimate - least,
             Candidate(
-                name, clicks + gap.estimate, gap.estimate, gap.estimate - width,
-                gap.estimate + width, bound.estimate - under, flatters,
+                name, clicks + middle.estimate, middle.estimate, low.estimate - down,
+                high.estimate + up, low.estimate - least, flatters,
             ),
         )
-        for (name, gap, bound, flatters), width, under in zip(told, widths, below, strict=True)
+        for (name, low, middle, high, flatters), down, up, least in zip(
+            told, under, over, below, strict=True
+        )
     ]  # fmt: skip
     return [one for _, one in sorted(candidates, key=lambda pair: -pair[0])]
 
