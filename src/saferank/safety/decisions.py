@@ -27,6 +27,8 @@ _METHODS = {
     "cantelli": "Examinations of documents are independent (the paper's theorem); any number of "
     "sessions; the verdict is for the log's queries.",
 }
+_SERVE = "Serve it (`saferank rank`), log what is shown, and judge it again by that log."
+_SERVE_GUARDED = _SERVE.replace("rank`", "rank --guard`")
 RULES = ("auto", "promise", "clicks", "both")
 
 
@@ -73,13 +75,17 @@ class ClickTest:
         """Whether at least 1 - tolerance of production's clicks are certain."""
         return self.bound.lower >= -tolerance * max(self.production, 0.0)
 
-    def sentence(self) -> str:
-        """The change in per cent, with its bound."""
-        text = (
-            f"clicks per session change by {self.share(self.difference.estimate):+.1%}, "
-            f"with confidence {self.bound.confidence:.0%} by at least "
-            f"{self.share(self.bound.lower):+.1%}"
-        )
+    def sentence(self, *, worse: bool = False) -> str:
+        """The change in per cent, with its bound; of a loss how large it is at least."""
+        gap = self.difference
+        text = f"clicks per session change by {self.share(gap.estimate):+.1%}"
+        if worse:
+            text += f" ({self.share(gap.lower):+.1%} to {self.share(gap.upper):+.1%})"
+        else:
+            text += (
+                f", with confidence {self.bound.confidence:.0%} by at least "
+                f"{self.share(self.bound.lower):+.1%}"
+            )
         if self.flatters:
             return f"{text}, on the {self.sessions:,} sessions it learned from: this flatters it"
         return f"{text}, on {self.sessions:,} sessions that it did not learn from"
@@ -93,7 +99,7 @@ def unconditional(certificate: Certificate, *, guard: bool = False) -> Decision:
             f"Ship: each of {certificate.queries:,} queries {promise}, for any relevance of the "
             f"documents."
         )
-        return Decision(True, "promise", sentence, certificate.assumptions)
+        return Decision(True, "promise", sentence, certificate.assumptions, next_step=_SERVE)
     stepping = (
         f"the guard steps in on {certificate.guard_share:.1%} of the queries, and "
         f"{certificate.guard_mixing:.1%} of the traffic gets the new ranker"
@@ -103,7 +109,10 @@ def unconditional(certificate: Certificate, *, guard: bool = False) -> Decision:
             f"Ship with guard {keep:g}: every query then {promise}, for any relevance of the "
             f"documents; {stepping}."
         )
-        return Decision(True, "promise with guard", sentence, certificate.assumptions, keep)
+        return Decision(
+            True, "promise with guard", sentence, certificate.assumptions, keep,
+            next_step=_SERVE_GUARDED,
+        )  # fmt: skip
     broken = 1 - certificate.share_holding
     why = (
         "" if certificate.production_kind not in ("observed", "recorded")
@@ -135,10 +144,10 @@ def by_clicks(
         )
         return Decision(False, "clicks", sentence, assumes, unsure=True, next_step=step)
     if test.passes(tolerance):
-        return Decision(True, "clicks", f"Ship: {test.sentence()}.", assumes)
+        return Decision(True, "clicks", f"Ship: {test.sentence()}.", assumes, next_step=_SERVE)
     worse = test.difference.upper < -tolerance * max(test.production, 0.0)
     if worse:
-        sentence = f"Do not ship: it is worse than production; {test.sentence()}."
+        sentence = f"Do not ship: it is worse than production; {test.sentence(worse=True)}."
         step = "Keep production; learn with another method, or from more sessions."
         return Decision(False, "clicks", sentence, assumes, next_step=step)
     sentence = f"Do not ship yet, a loss cannot be ruled out: {test.sentence()}."
@@ -191,14 +200,17 @@ def verdict(
         sentence = f"Ship with guard {certificate.promise.keep:g}: {test.sentence()}; "
         sentence += promised.sentence.split(": ", 1)[1]
         assumes = tuple(dict.fromkeys((*clicked.assumes, *promised.assumes)))
-        return Decision(True, "clicks with guard", sentence, assumes, certificate.promise.keep)
+        return Decision(
+            True, "clicks with guard", sentence, assumes, certificate.promise.keep,
+            next_step=_SERVE_GUARDED,
+        )  # fmt: skip
     if by == "clicks" or not clicked.ship:
         return clicked
     if not promised.ship:
         return replace(promised, sentence=f"{promised.sentence} By clicks {test.sentence()}.")
     sentence = f"Ship: {test.sentence()}; {promised.sentence.split(': ', 1)[1]}"
     assumes = tuple(dict.fromkeys((*clicked.assumes, *promised.assumes)))
-    return Decision(True, "clicks and promise", sentence, assumes)
+    return Decision(True, "clicks and promise", sentence, assumes, next_step=_SERVE)
 
 
 @dataclass(frozen=True, eq=False)
