@@ -169,7 +169,7 @@ def _truth(
     keep, slack = promise.get("keep", 0.9), promise.get("slack", 0.01)
     policy = served.alone(ranker, deployed)
     if guard:
-        policy = served.guarded(ranker, deployed, certificate)
+        policy = served.guarded(ranker, deployed)
     record: Record = {"truth": world.truth.change(policy).to_dict()}
     weights = np.array(certificate.get("weights") or [])[: world.shop.k]
     if weights.size:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import inspect
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -52,28 +51,25 @@ def alone(ranker: Run, deployed: str) -> Policy:
     return in_order(ranker.scores) if deployed == "sorted" else sampled(ranker.scores)
 
 
-def guarded(ranker: Run, deployed: str, certificate: dict[str, Any]) -> Policy:
+def guarded(ranker: Run, deployed: str) -> Policy:
     """The ranker behind its certified guard: the share of each query; the others get production.
 
     At serving the production arm is the list that production made.
     """
-    share = _shares(ranker, deployed, certificate)
+    share = _shares(ranker)
     return Mixture(share, alone(ranker, deployed), ranker.world.truth.production)
 
 
-def _shares(ranker: Run, deployed: str, certificate: dict[str, Any]) -> np.ndarray:
+def _shares(ranker: Run) -> np.ndarray:
     """The share of each query's sessions that get the new ranker, in the truth's order."""
     import saferank as sr
+    from saferank.safety.serving import Serving
 
     known = inspect.signature(sr.data.read_items).parameters
     named = ranker.ready.options and "columns" in known
     items = sr.data.read_items(ranker.ready.items, **({"columns": ranker.columns} if named else {}))
-    new = sr.rankers.Ranker.load(ranker.folder)
     shown = np.zeros(items.documents) if items.production is None else items.production
-    guard = sr.safety.Guard(
-        new, shown, **certificate["promise"], deployed=deployed, weights=certificate["weights"],
-        production_kind=certificate["production_kind"],
-    )  # fmt: skip
+    guard = Serving.of_run(ranker.folder, guard=True).guarded(shown)
     query_ids, doc_ids = items.ids()
     first = np.asarray(doc_ids)[items.offsets[:-1]]
     query, _ = ranker.world.positions(query_ids, first)

@@ -100,6 +100,8 @@ class Guard:
     deployed: Deployed = "sampled"
     production_kind: str | None = None
     """None: production is deployed as the new ranker is."""
+    production_temperature: float = 1.0
+    """Where production samples: it draws by its scores divided by this."""
     salt: str = "saferank"
     """Two guards with different salts choose independently of each other."""
     promise: Promise = field(init=False)
@@ -108,6 +110,8 @@ class Guard:
         object.__setattr__(self, "promise", Promise(self.keep, self.slack))
         if self.production_kind is not None:
             check_kind(self.production_kind)
+        temperature = self.production_temperature
+        require(0 < temperature < np.inf, "production_temperature", "positive", temperature)
 
     @property
     def blind(self) -> bool:
@@ -131,6 +135,8 @@ class Guard:
 
     def _checked(self, data: RankingData) -> tuple[Policy, Policy, Floats]:
         new = check_policy(self.new, data, "new")
+        if self.production_kind == "uniform":
+            return new, np.zeros(data.documents), rank_weights(self.weights, new, new)
         old = check_policy(self.production, data, "production")
         return new, old, rank_weights(self.weights, new, old)
 
@@ -140,7 +146,7 @@ class Guard:
         """lambda of each query of a part, and the exposures of its documents, new and old."""
         offsets = part.data.offsets
         omega = exposure_of(scores_of(new, part, "new"), weights, offsets, self.deployed)
-        shown = scores_of(old, part, "production")
+        shown = scores_of(old, part, "production") / self.production_temperature
         omega0 = exposure_of(shown, weights, offsets, self.production_deployed)
         if self.blind:
             return np.full(part.queries.size, blind_share(self.keep, self.slack)), omega, omega0
@@ -167,7 +173,9 @@ class Guard:
         """The scores that a session is served by: for each query those of one of the rankers."""
         new, old, _ = self._checked(data)
         which = flat.spread(self.serves_new(data, session), data.offsets)
-        return np.where(which, all_scores(new, data), all_scores(old, data))
+        return np.where(
+            which, all_scores(new, data), all_scores(old, data) / self.production_temperature
+        )
 
     def rank(self, data: RankingData, k: int, session: str | int) -> Ints:
         """Positions of the first k documents of each query for one session; -1 past the end.

@@ -64,10 +64,12 @@ class Serving:
     def guarded(self, production: Policy | None) -> Guard:
         """The guard that was certified, around this ranker."""
         assert self.certified is not None
-        one = self.certified.certificate
+        one, fit = self.certified.certificate, self.certified.fit
+        temperature = None if fit is None or fit.kind != "sampled" else fit.temperature
         return Guard(
             self.ranker, production, keep=one.promise.keep, slack=one.promise.slack,
             weights=one.weights, deployed=one.deployed, production_kind=one.production_kind,
+            production_temperature=1.0 if temperature is None else temperature,
         )  # fmt: skip
 
 
