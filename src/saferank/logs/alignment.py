@@ -190,13 +190,33 @@ class _Tables:
         found, sessions = cells.to_pyarrow(), self.sessions(top)
         place = np.asarray(found["document"]), np.asarray(found["rank"]) - 1
 
+        outside = self.outside(top)
+
         def counts_of(pair: tuple[str, ...], sessions: Ints) -> Counts:
             shown, clicked = np.zeros((2, items.documents, top), np.int64)
             shown[place], clicked[place] = (np.asarray(found[name]) for name in pair)
-            return Counts(items.offsets, shown, clicked, sessions)
+            rest = None if outside is None else np.stack([outside[name] for name in pair])
+            return Counts(items.offsets, shown, clicked, sessions, outside=rest)
 
         everything, judge = (counts_of(*each) for each in zip(pairs, sessions, strict=True))
         return everything if self.parts.split.off else replace(everything, judge=judge)
+
+    def outside(self, top: int) -> dict[str, Ints] | None:
+        """What was shown and clicked of documents without an item, queries x ranks."""
+        joined = self.joined
+        lost = joined.filter(
+            joined.document.isnull(), joined["query"].notnull(), joined["rank"] <= top
+        )
+        names = ("impressions", "clicks", *JUDGE_COLUMNS)
+        cells = lost.group_by("query", "rank").agg(**{name: total(lost[name]) for name in names})
+        found = cells.to_pyarrow()
+        if found.num_rows == 0:
+            return None
+        place = np.asarray(found["query"]), np.asarray(found["rank"]) - 1
+        rest = {name: np.zeros((self.items.queries, top), np.int64) for name in names}
+        for name, array in rest.items():
+            array[place] = np.asarray(found[name])
+        return rest
 
     def sessions(self, top: int) -> tuple[Ints, Ints]:
         """Sessions of each query, and those of them to judge by.

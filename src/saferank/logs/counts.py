@@ -30,7 +30,8 @@ class Counts:
 
     Without `sessions`, a query had as many as its most shown rank has impressions. Counts add.
     `judge` holds those of the sessions that are set aside to judge a ranker by: they are among
-    the counts, and `part("learn")` is what is left without them.
+    the counts, and `part("learn")` is what is left without them. `outside` has what was shown and
+    clicked of documents that have no item any more (2 x queries x ranks): production is owed it.
 
     >>> counts = Counts([0, 2], impressions=[[3, 1], [1, 3]], clicks=[[2, 0], [0, 1]])
     >>> counts
@@ -47,6 +48,7 @@ class Counts:
     clicks: Ints
     sessions: Ints = None  # type: ignore[assignment]
     judge: Counts | None = None
+    outside: Ints | None = None
 
     def __post_init__(self) -> None:
         impressions = _whole("impressions", self.impressions)
@@ -77,6 +79,11 @@ class Counts:
         object.__setattr__(self, "impressions", impressions)
         object.__setattr__(self, "clicks", clicks)
         object.__setattr__(self, "sessions", sessions)
+        if self.outside is not None:
+            outside = _whole("outside", self.outside)
+            shape = (2, sessions.size, impressions.shape[1])
+            require(outside.shape == shape, "outside", f"{shape}", outside.shape)
+            object.__setattr__(self, "outside", outside)
         if self.judge is not None:
             self._check_judge(self.judge)
 
@@ -118,6 +125,7 @@ class Counts:
             self.impressions - self.judge.impressions,
             self.clicks - self.judge.clicks,
             self.sessions - self.judge.sessions,
+            outside=_summed(self.outside, self.judge.outside, -1),
         )
 
     def fingerprint(self) -> str:
@@ -192,6 +200,7 @@ class Counts:
             self.clicks[positions],
             self.sessions[chosen],
             None if self.judge is None else self.judge.subset(chosen),
+            None if self.outside is None else self.outside[:, chosen],
         )
 
     def __add__(self, other: Counts) -> Counts:
@@ -203,6 +212,7 @@ class Counts:
             self.clicks + other.clicks,
             self.sessions + other.sessions,
             judged[0] + judged[1] if len(judged) == 2 else next(iter(judged), None),
+            _summed(self.outside, other.outside),
         )
 
     def __repr__(self) -> str:
@@ -211,6 +221,12 @@ class Counts:
             f"{self.total} sessions, {int(self.clicks.sum())} clicks"
             + (")" if self.judge is None else f"; {self.judge.total} sessions to judge by)")
         )
+
+
+def _summed(first: Ints | None, second: Ints | None, sign: int = 1) -> Ints | None:
+    if second is None:
+        return first
+    return sign * second if first is None else first + sign * second
 
 
 def check_ranks(ranks: int) -> None:

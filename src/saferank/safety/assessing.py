@@ -16,6 +16,7 @@ from saferank.evaluation import Deployed, Evaluation, Interval, LowerBound, Poli
 from saferank.evaluation import lower_bound as bound_below
 from saferank.evaluation.lower_bound import clipped_interval
 from saferank.evaluation.off_policy import evaluate_exposures
+from saferank.evaluation.outside import with_outside
 from saferank.flat import Floats
 from saferank.gains import GAINS, Evidence, from_log
 from saferank.logs import Counts, overlap
@@ -135,10 +136,10 @@ def assess(
     promised = certificate.promise if guard else None
     served = served_exposures(ranker, data, shown, vector, deployed, promised)
     known = evidence_for(ranker, data, judged, users, shown, vector)
-    found = _estimate(*served, known, rule, None if log is None else (log, data))
+    found = _estimate(*_owed(known, served, vector), rule, None if log is None else (log, data))
     assert fit is not None
     seen = served_exposures(ranker, data, shown, vector, deployed, promised, measured=users.alpha)
-    clicks = _clicks(*seen, known, rule)
+    clicks = _clicks(*_owed(known, seen, users.alpha), rule)
     test = found.test(clicks, fit, certificate, rule, flatters is not None)
     evaluation = found.evaluation
     old = interval(evaluation.production, method, confidence)
@@ -159,6 +160,15 @@ def assess(
         guarded=guard,
         log=_log_facts(fit, counts, judged, users),
     )
+
+
+_Served = tuple[Floats, Floats, Evidence]
+
+
+def _owed(known: Evidence, served: tuple[Floats, Floats], weights: npt.ArrayLike) -> _Served:
+    """Exposures and evidence with what production shows beside the items."""
+    evidence, omega, omega0 = with_outside(known, *served, weights)
+    return omega, omega0, evidence
 
 
 def _clicks(rho: Floats, rho0: Floats, known: Evidence, rule: Rule) -> ClickChange:
@@ -260,6 +270,8 @@ def _estimate(
     rows: tuple[LogName, RankingData] | None,
 ) -> _Found:
     name, control = estimator_for(known)
+    if rows is not None and known.counts.documents != rows[1].documents:
+        rows = None  # rows of documents outside the items have no place there: counts tell instead
     evaluation = evaluate_exposures(
         omega, omega0, known, estimator=name, control=control, rows=rows
     )

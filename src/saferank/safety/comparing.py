@@ -18,6 +18,7 @@ from saferank.data import RankingData
 from saferank.errors import InputError, require
 from saferank.evaluation import Deployed, Policy, QueryScores
 from saferank.evaluation.lower_bound import bound_scores
+from saferank.evaluation.outside import with_outside
 from saferank.evaluation.support import support_of
 from saferank.flat import Floats
 from saferank.logs import Counts
@@ -143,6 +144,7 @@ def compare(
             ranker, data, shown, weights, deployed, measured=model.alpha
         )
         known = evidence_for(ranker, data, judged, model, shown, weights)
+        known, omega, omega0 = with_outside(known, omega, omega0, model.alpha)
         refusal = support_of(omega, known).refusal()
         if refusal is not None:
             refused.append(Candidate(name, flatters=flatters, refused=refusal))
@@ -150,7 +152,7 @@ def compare(
         # clipped as `assess` clips, so that both say the same of one candidate
         scores = bound_scores(omega, omega0, known, tail=1 - confidence)
         told.append((name, *scores, flatters))
-    clicks = float(judged.clicks.sum() / judged.total)
+    clicks = float(known.counts.clicks.sum() / judged.total)
     candidates = _at_once(told, clicks, 1 - confidence, seed)
     return Comparison((*candidates, *refused), clicks, judged.total, confidence, fit)
 
