@@ -1,26 +1,59 @@
 """Learn a ranker from a click log, and tell whether it is safe to put in production.
 
 The way of the data: logs -> counts -> gains -> objective -> policy -> certificate -> report.
-Each arrow is one sub-package, loaded when it is first used.
+Each arrow is one sub-package, loaded when it is first used; type checkers see all of them.
 """
 
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from saferank.home import ensure_home
+
+if TYPE_CHECKING:
+    from saferank import (
+        clicks,
+        data,
+        errors,
+        evaluation,
+        experiments,
+        gains,
+        logs,
+        objectives,
+        plackett_luce,
+        policies,
+        rankers,
+        report,
+        safety,
+    )
+    from saferank.errors import InputError
+    from saferank.logs import count
+    from saferank.rankers import Ranker, Recipe, learn, load
+    from saferank.safety import Guard, assess, certify, compare
 
 __version__ = "0.1.0"
 
 ensure_home()
 
-_PACKAGES = (
+__all__ = [
+    "Guard",
+    "InputError",
+    "Ranker",
+    "Recipe",
+    "__version__",
+    "assess",
+    "certify",
     "clicks",
+    "compare",
+    "count",
     "data",
+    "errors",
     "evaluation",
     "experiments",
     "gains",
+    "learn",
+    "load",
     "logs",
     "objectives",
     "plackett_luce",
@@ -28,23 +61,22 @@ _PACKAGES = (
     "rankers",
     "report",
     "safety",
-)
-_FUNCTIONS = {
-    "assess": "saferank.safety",
-    "certify": "saferank.safety",
-    "compare": "saferank.safety",
-    "count": "saferank.logs",
-    "learn": "saferank.rankers",
+]
+_FROM = {
+    "errors": ("InputError",),
+    "logs": ("count",),
+    "rankers": ("Ranker", "Recipe", "learn", "load"),
+    "safety": ("Guard", "assess", "certify", "compare"),
 }
-
-__all__ = ["__version__", *_PACKAGES, *_FUNCTIONS]
+"""Names of sub-packages that are here too."""
+_HOMES = {name: package for package, names in _FROM.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _PACKAGES:
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"saferank.{_HOMES[name]}"), name)
+    if name in __all__:
         return importlib.import_module(f"saferank.{name}")
-    if name in _FUNCTIONS:
-        return getattr(importlib.import_module(_FUNCTIONS[name]), name)
     raise AttributeError(f"module 'saferank' has no attribute {name!r}")
 
 

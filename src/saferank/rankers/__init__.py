@@ -16,5 +16,8 @@ __all__ = [
     "Settings",
     "fit_relevance",
     "learn",
+    "load",
     "ranking_table",
 ]
+
+load = Ranker.load
