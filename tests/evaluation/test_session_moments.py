@@ -16,7 +16,7 @@ from saferank.data import RankingData, synthetic
 from saferank.errors import InputError
 from saferank.evaluation.intervals import QueryScores
 from saferank.evaluation.session_scores import SessionScore
-from saferank.evaluation.sessions import session_moments
+from saferank.evaluation.sessions import LogRows, session_moments
 from saferank.logs import Counts, CountTable, Split, align, count
 
 DATA = synthetic("small", queries=6, seed=0).train
@@ -67,12 +67,14 @@ def test_variances_of_judge_sessions_equal_a_loop(tmp_path: Path, text: bool) ->
     table = CountTable.open(counted)
     counts, _ = align(table, DATA, ranks=RANKS)
     score, judge = a_score(DATA), counts.part("judge")
-    (found,) = session_moments(log, DATA, judge, [score], [nothing_known(judge)], split=table.split)
+    (found,) = session_moments(
+        LogRows(log, table.split), DATA, judge, [score], [nothing_known(judge)]
+    )
     expected = by_loops(log, DATA, score, lambda row: is_judged(row["session_id"], 0.4, 5))
     assert len(expected) == DATA.queries
     for query, variance in expected.items():
         assert found.variance[query] == pytest.approx(variance)
-    (everything,) = session_moments(log, DATA, counts, [score], [nothing_known(counts)])
+    (everything,) = session_moments(LogRows(log), DATA, counts, [score], [nothing_known(counts)])
     for query, variance in by_loops(log, DATA, score, lambda _: True).items():
         assert everything.variance[query] == pytest.approx(variance)
 
@@ -82,10 +84,15 @@ def test_whole_queries_to_judge_by(tmp_path: Path) -> None:
     simulate_rows(DATA, np.zeros(DATA.documents), trust_bias(RANKS), 300, 3, log)
     split = Split("query", 0.5, 1)
     counts, _ = align(count(log, judge=0), DATA, ranks=RANKS)
+    chosen = np.array([is_judged(query, 0.5, 1) for query in DATA.ids()[0]])
+    of_documents = np.repeat(chosen, DATA.sizes)[:, None]
+    judge = Counts(
+        counts.offsets, counts.impressions * of_documents, counts.clicks * of_documents,
+        counts.sessions * chosen,
+    )  # fmt: skip
     score = a_score(DATA)
-    (found,) = session_moments(log, DATA, counts, [score], [nothing_known(counts)], split=split)
-    chosen = lambda row: is_judged(row["query_id"], 0.5, 1)  # noqa: E731
-    expected = by_loops(log, DATA, score, chosen)
+    (found,) = session_moments(LogRows(log, split), DATA, judge, [score], [nothing_known(judge)])
+    expected = by_loops(log, DATA, score, lambda row: is_judged(row["query_id"], 0.5, 1))
     assert 0 < len(expected) < DATA.queries
     for query in range(DATA.queries):
         assert found.variance[query] == pytest.approx(expected.get(query, -1.0))
@@ -99,7 +106,7 @@ def test_repeated_rows_of_a_session_count_once(tmp_path: Path) -> None:
     pq.write_table(pa.concat_tables([once, once, missed]), log)
     counts, _ = align(count(log, judge=0), DATA, ranks=RANKS)
     score = a_score(DATA)
-    (found,) = session_moments(log, DATA, counts, [score], [nothing_known(counts)])
+    (found,) = session_moments(LogRows(log), DATA, counts, [score], [nothing_known(counts)])
     for query, variance in by_loops(log, DATA, score, lambda _: True).items():
         assert found.variance[query] == pytest.approx(variance)
 
@@ -110,4 +117,4 @@ def test_drawn_sessions_cannot_be_found_in_a_log(tmp_path: Path) -> None:
     counts, _ = align(count(log, judge=0), DATA, ranks=RANKS)
     measured = [nothing_known(counts)]
     with pytest.raises(InputError, match="`split` must be by session or by query"):
-        session_moments(log, DATA, counts, [a_score(DATA)], measured, split=Split("drawn"))
+        session_moments(LogRows(log, Split("drawn")), DATA, counts, [a_score(DATA)], measured)

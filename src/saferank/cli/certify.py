@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from saferank.cli.log_options import ItemColumn
+from saferank.cli.log_options import ItemColumn, RankFrom, columns_of
 from saferank.cli.output import Json, print_json, print_table
 
 if TYPE_CHECKING:
+    from saferank.evaluation import LogRows
     from saferank.safety import Assessment
 
 Run = Annotated[Path, typer.Argument(help="Folder of a learned ranker.", show_default=False)]
@@ -52,6 +53,22 @@ Weights = Annotated[
         show_default=False,
     ),
 ]
+JudgedLog = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--log",
+        help="The log that was counted, for intervals by its sessions; files, folders or globs.",
+        show_default=False,
+    ),
+]
+LogColumn = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--log-column",
+        metavar="NAME=YOURS",
+        help="Your name of a column of the log: rank=position.",
+    ),
+]
 SameSessions = Annotated[
     bool,
     typer.Option(
@@ -86,11 +103,19 @@ def certify(
     ] = 0.0,
     confidence: Annotated[float, typer.Option(help="Of intervals and of the test.")] = 0.95,
     method: Annotated[
-        str, typer.Option(help="normal, clustered, bootstrap, bernstein or cantelli.")
-    ] = "clustered",
+        str | None,
+        typer.Option(
+            help="normal, clustered, bootstrap, bernstein or cantelli. [clustered; normal with "
+            "--log]",
+            show_default=False,
+        ),
+    ] = None,
     bias: Annotated[
         str | None, typer.Option(help="bias.json or a click model by name. [the ranker's]")
     ] = None,
+    log: JudgedLog = None,
+    log_column: LogColumn = None,
+    rank_from: RankFrom = None,
     same_sessions: SameSessions = False,
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Leave counts without items out.")
@@ -111,6 +136,7 @@ def certify(
         weights=weights, deployed="sorted" if sorted_ else "sampled", guard=guard, by=by,
         production_kind=production_policy, tolerance=tolerance, confidence=confidence,
         method=method, same_sessions=same_sessions,
+        log=log, log_column=log_column, rank_from=rank_from,
     )  # fmt: skip
     found = hidden(found) if hide_ids else found
     if run.is_dir():
@@ -145,6 +171,9 @@ def assessed(
     bias: str | None = None,
     skip_bad: bool = False,
     weights: str | None = None,
+    log: list[str] | None = None,
+    log_column: list[str] | None = None,
+    rank_from: int | None = None,
     **options: Any,
 ) -> Assessment:
     """The assessment of a saved ranker on items, and counts where there are any."""
@@ -175,8 +204,25 @@ def assessed(
     shown = data.production if production is None else Ranker.load(production)
     return assess(
         ranker, data, production=shown, counts=counted, users=users,
-        weights=None if weights is None else read_weights(weights), **options,
+        weights=None if weights is None else read_weights(weights),
+        log=None if not log else _log_rows(log, counts, log_column, rank_from), **options,
     )  # fmt: skip
+
+
+def _log_rows(
+    log: list[str], counts: Path | None, column: list[str] | None, rank_from: int | None
+) -> LogRows:
+    """The rows of the log, of which those to judge by are as the counts were split."""
+    from saferank.errors import InputError
+    from saferank.evaluation import LogRows
+    from saferank.logs import CountTable
+
+    if counts is None:
+        raise InputError("`--counts` must be given with --log: the counts of its sessions.")
+    columns = columns_of(column)
+    return LogRows(
+        log, CountTable.open(counts).split, columns, 1 if rank_from is None else rank_from
+    )
 
 
 def hidden(found: Assessment) -> Assessment:

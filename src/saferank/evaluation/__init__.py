@@ -5,6 +5,7 @@ from saferank.evaluation.lower_bound import LowerBound, lower_bound
 from saferank.evaluation.off_policy import Evaluation, evaluate
 from saferank.evaluation.policies import Deployed, Policy
 from saferank.evaluation.session_scores import CONTROLS, ESTIMATORS, SessionScore
+from saferank.evaluation.sessions import LogRows
 from saferank.evaluation.support import Support
 from saferank.evaluation.truth import Truth, truth
 
@@ -15,6 +16,7 @@ __all__ = [
     "Deployed",
     "Evaluation",
     "Interval",
+    "LogRows",
     "LowerBound",
     "Policy",
     "QueryScores",

@@ -22,12 +22,16 @@ import numpy as np
 from scipy.stats import norm
 
 from saferank import flat
+from saferank.data import RankingData
 from saferank.errors import require
 from saferank.evaluation.intervals import Interval, QueryScores, interval
 from saferank.evaluation.measuring import measured_scores
 from saferank.evaluation.session_scores import SessionScore
+from saferank.evaluation.sessions import LogRows, session_moments
 from saferank.flat import Floats
 from saferank.gains import Evidence
+
+Rows = tuple[LogRows, RankingData]
 
 CLIPS = (1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 CLIP = 10.0
@@ -62,6 +66,7 @@ def lower_bound(
     method: str = "clustered",
     clip: float | None = None,
     seed: int = 0,
+    rows: Rows | None = None,
 ) -> LowerBound:
     """A one-sided lower bound of U(new) - U(production) from sessions that taught nothing to it.
 
@@ -74,12 +79,13 @@ def lower_bound(
     method : one of `INTERVALS`.
     clip : largest weight of a click; by default the one that promises the largest bound by the
         predictions, without a look at the clicks.
+    rows : the log's rows and their items, for the exact variance between sessions (one pass).
     """
     require(0.5 < confidence < 1, "confidence", "in (0.5, 1)", confidence)
     require(clip is None or clip > 0, "clip", "positive", clip)
     tail = 1 - confidence
     most = choose_clip(omega0 - omega, known, tail) if clip is None else float(clip)
-    terms = _Clipped(omega0 - omega, known, most)
+    terms = _Clipped(omega0 - omega, known, most, rows)
     found = interval(terms.scores("low"), method, 1 - 2 * tail, seed=seed)
     return LowerBound(
         lower=found.lower,
@@ -100,13 +106,14 @@ def clipped_interval(
     confidence: float = 0.95,
     method: str = "clustered",
     seed: int = 0,
+    rows: Rows | None = None,
 ) -> Interval:
     """Estimate and interval of the difference with clipped weights.
 
     The estimate believes the predictions for what clipping leaves over; the interval does not, and
     reaches from the lower bound of what that may be to the upper one.
     """
-    terms = _Clipped(omega0 - omega, known, clip)
+    terms = _Clipped(omega0 - omega, known, clip, rows)
     low, middle, high = (
         interval(terms.scores(rest), method, confidence, seed=seed)
         for rest in ("low", "middle", "high")
@@ -128,8 +135,12 @@ def bound_scores(
 class _Clipped:
     """The weights v, and what they leave over, for one largest weight."""
 
-    def __init__(self, loss: Floats, known: Evidence, clip: float) -> None:
+    def __init__(
+        self, loss: Floats, known: Evidence, clip: float, rows: Rows | None = None
+    ) -> None:
         rho = known.propensities.rho
+        self.rows = rows
+        self._between: Floats | None = None
         self.known, self.loss = known, loss
         ratio = np.divide(loss, rho, out=np.zeros_like(loss), where=rho > 0)
         self.v = np.clip(ratio, -clip, clip)
@@ -155,7 +166,17 @@ class _Clipped:
         base = -flat.query_sums(self.rest[rest] + self.covered * self.predicted, counts.offsets)
         score = SessionScore(base, v * expected, -v * (1 - expected))
         measured = measured_scores(score, -self.loss, self.known, "ranks")
+        if self.rows is not None:
+            measured = self._by_sessions(score, measured, self.rows)
         return replace(measured, least_variance=self.variance())
+
+    def _by_sessions(self, score: SessionScore, measured: QueryScores, rows: Rows) -> QueryScores:
+        """With the variance between sessions: what is left over is a constant of the query."""
+        counts = self.known.counts
+        if self._between is None:
+            self._between = session_moments(*rows, counts, [score], [measured])[0].variance
+        variance = np.where(counts.sessions > 1, self._between, measured.variance)
+        return replace(measured, variance=variance, variance_from="sessions")
 
     def centre(self) -> float:
         """The mean of the lower bound's score if the predictions are right."""

@@ -25,7 +25,7 @@ from saferank.evaluation.policies import (
     rank_weights,
 )
 from saferank.evaluation.session_scores import joint_scores
-from saferank.evaluation.sessions import session_moments
+from saferank.evaluation.sessions import LogRows, session_moments
 from saferank.evaluation.support import Support, support_of
 from saferank.flat import Floats
 from saferank.gains import Evidence, by_policy
@@ -86,7 +86,7 @@ def evaluate(
     deployed: Deployed = "sampled",
     propensities: Literal["exact", "log"] = "exact",
     variance: Variance = "ranks",
-    log: LogName | None = None,
+    log: LogName | LogRows | None = None,
 ) -> Evaluation:
     """Estimate from a log's counts how a new ranker would do, and how production does.
 
@@ -95,9 +95,9 @@ def evaluate(
     which must then have been drawn from by Plackett-Luce; with `propensities="log"` what it showed
     is averaged from the log instead.
     The variance within queries is exact with `log`, the rows that the counts are of, with their
-    `session_id` (one pass). From counts alone it is that of ranks that do not depend on each
-    other (`ranks`), or an upper bound for any dependence (`bound`). DM and DR need `predictions`
-    of relevance that were not fitted to the same sessions.
+    `session_id` (one pass); `LogRows` says which of its sessions are meant. From counts alone it is
+    that of ranks that do not depend on each other (`ranks`), or an upper bound for any dependence
+    (`bound`). DM and DR need `predictions` of relevance that were not fitted to the same sessions.
 
     >>> import saferank as sr
     >>> items = sr.data.synthetic("small", queries=50, seed=0).train
@@ -128,7 +128,7 @@ def evaluate(
         if predictions is None
         else flat.check_values("predictions", predictions, data.offsets),
     )
-    rows = None if log is None else (log, data)
+    rows = None if log is None else (LogRows.of(log), data)
     return evaluate_exposures(
         omega, omega0, known, estimator=estimator, control=control, variance=variance, rows=rows
     )
@@ -142,7 +142,7 @@ def evaluate_exposures(
     estimator: str = "affine-ips",
     control: str = "additive",
     variance: Variance = "ranks",
-    rows: tuple[LogName, RankingData] | None = None,
+    rows: tuple[LogRows, RankingData] | None = None,
 ) -> Evaluation:
     """The same for exposures that are known: one joint estimate, so that new = old + difference.
 

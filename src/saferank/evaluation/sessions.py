@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from saferank import flat
 from saferank.data import RankingData
-from saferank.errors import require
+from saferank.errors import InputError, require
 from saferank.evaluation.intervals import QueryScores
 from saferank.evaluation.session_scores import SessionScore
 from saferank.flat import Floats
@@ -21,23 +21,42 @@ from saferank.logs.sources import LogName, find
 from saferank.scratch import scratch_folder
 
 
+@dataclass(frozen=True)
+class LogRows:
+    """The rows that counts are of, and how they are read.
+
+    log : files, folders, globs, or a table in memory, with a `session_id`.
+    split : how the counts were split (`CountTable.split`), where only the sessions to judge by
+        are meant; None for all.
+    columns : the log's own names, as in `count`.
+    rank_from : the log's first rank, 0 or 1.
+    """
+
+    log: LogName
+    split: Split | None = None
+    columns: Mapping[str, str] | None = None
+    rank_from: int = 1
+
+    @classmethod
+    def of(cls, log: LogName | LogRows) -> LogRows:
+        """A log by name is all of its rows."""
+        return log if isinstance(log, LogRows) else cls(log)
+
+
 def session_moments(
-    log: LogName,
+    rows: LogRows,
     data: RankingData,
     counts: Counts,
     scores: Sequence[SessionScore],
     measured: Sequence[QueryScores],
-    *,
-    split: Split | None = None,
 ) -> list[QueryScores]:
     """The same estimates with the sample variance of sessions within queries.
 
-    The log must hold the sessions that were counted; queries that are not in it keep what they had.
-    With `split`, as the counts record it (`CountTable.split`), only sessions to judge by are taken:
-    those of `counts.part("judge")`. As in counts, rows that repeat session, query, document and
-    rank are one, clicked if any of them was.
+    With a split only sessions to judge by are taken: those of `counts.part("judge")`. As in counts,
+    rows that repeat session, query, document and rank are one, clicked if any of them was;
+    documents without an item say nothing. A log whose queries have other numbers of sessions than
+    the counts is refused: the variance would be that of something else.
     """
-    import ibis
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -45,23 +64,21 @@ def session_moments(
         scratch_folder() as folder,
         opened("duckdb", spill=folder) as engine,
     ):
-        read = read_log(engine.read(find(log)), top=counts.ranks)
-        require(read.has_sessions, "log", "rows with a `session_id`", "none")
-        rows = _once(_to_judge_by(read.kept(read.table), split))
-        pq.write_table(pa.table(_values(data, counts, scores)), folder / "values.parquet")
-        values = engine.read(find(folder / "values.parquet"))
-        joined = rows.inner_join(values, ["query_key", "doc_key", (rows["rank"], values.at_rank)])
-        of_sessions = joined.group_by(["query_number", "session_id"]).agg(
-            **{
-                f"x{i}": ibis.ifelse(joined.clicked, joined[f"c{i}"], joined[f"m{i}"]).sum()
-                for i in range(len(scores))
-            }
+        read = read_log(
+            engine.read(find(rows.log)),
+            columns=rows.columns,
+            top=counts.ranks,
+            rank_from=rows.rank_from,
         )
-        of_queries = of_sessions.group_by("query_number").agg(
-            **{f"v{i}": of_sessions[f"x{i}"].var(how="sample") for i in range(len(scores))}
-        )
-        table = of_queries.to_pyarrow()
-    query = np.asarray(table["query_number"])
+        require(read.has_sessions, "log", "rows with a `session_id`", "rows without it")
+        shown = _once(_to_judge_by(read.kept(read.table), rows.split))
+        tables = {"queries": _queries(data), "values": _values(data, counts, scores)}
+        for name, table in tables.items():
+            pq.write_table(pa.table(table), folder / f"{name}.parquet")
+        queries, values = (engine.read(find(folder / f"{name}.parquet")) for name in tables)
+        table = _variances(shown, queries, values, len(scores)).to_pyarrow()
+    query, sessions = (table[name].to_numpy() for name in ("query_number", "sessions"))
+    _check_same_sessions(counts, query, sessions)
     found = []
     for number, before in enumerate(measured):
         variance = np.asarray(table[f"v{number}"].to_numpy(), dtype=np.float64)
@@ -70,6 +87,37 @@ def session_moments(
         within[query[known]] = variance[known]
         found.append(replace(before, variance=within, variance_from="sessions"))
     return found
+
+
+def _variances(shown: Any, queries: Any, values: Any, scores: int) -> Any:
+    """Sessions of each query, and the sample variance of each score between them."""
+    import ibis
+
+    known = shown.inner_join(queries, "query_key")
+    joined = known.left_join(
+        values, ["query_number", "doc_key", (known["rank"], values.at_rank)], rname="{name}_right"
+    )
+    said = {
+        f"x{i}": ibis.ifelse(joined.clicked, joined[f"c{i}"], joined[f"m{i}"]).coalesce(0.0).sum()
+        for i in range(scores)
+    }
+    of_sessions = joined.group_by(["query_number", "session_id"]).agg(**said)
+    return of_sessions.group_by("query_number").agg(
+        sessions=of_sessions.count(),
+        **{f"v{i}": of_sessions[f"x{i}"].var(how="sample") for i in range(scores)},
+    )
+
+
+def _check_same_sessions(counts: Counts, query: flat.Array, sessions: flat.Array) -> None:
+    there = np.zeros(counts.queries, dtype=np.int64)
+    there[query] = sessions
+    differ = int(np.count_nonzero(there != counts.sessions))
+    if differ:
+        raise InputError(
+            f"`log` must be the rows that the counts are of; it has {there.sum():,} sessions where "
+            f"the counts have {counts.total:,}, and {differ:,} of {counts.queries:,} queries "
+            f"differ."
+        )
 
 
 def _to_judge_by(rows: Any, split: Split | None) -> Any:
@@ -88,18 +136,19 @@ def _once(rows: Any) -> Any:
     )
 
 
+def _queries(data: RankingData) -> dict[str, flat.Array]:
+    return {"query_key": data.ids()[0].astype(str), "query_number": np.arange(data.queries)}
+
+
 def _values(
     data: RankingData, counts: Counts, scores: Sequence[SessionScore]
 ) -> dict[str, Floats | flat.Array]:
     """One row a document and rank that was shown, with the values of every score."""
-    query_ids, doc_ids = data.ids()
     document, rank = np.nonzero(counts.impressions)
-    query = flat.query_of(data.offsets)[document]
     columns: dict[str, Floats | flat.Array] = {
-        "query_key": query_ids[query].astype(str),
-        "doc_key": doc_ids[document].astype(str),
+        "query_number": flat.query_of(data.offsets)[document],
+        "doc_key": data.ids()[1][document].astype(str),
         "at_rank": rank + 1,
-        "query_number": query,
     }
     for number, score in enumerate(scores):
         columns[f"m{number}"] = score.missed[document, rank]

@@ -14,9 +14,10 @@ from saferank.data import RankingData
 from saferank.errors import InputError, require
 from saferank.evaluation import Deployed, Evaluation, Interval, LowerBound, Policy, interval
 from saferank.evaluation import lower_bound as bound_below
-from saferank.evaluation.lower_bound import clipped_interval
+from saferank.evaluation.lower_bound import Rows, clipped_interval
 from saferank.evaluation.off_policy import evaluate_exposures
 from saferank.evaluation.outside import with_outside
+from saferank.evaluation.sessions import LogRows
 from saferank.flat import Floats
 from saferank.gains import GAINS, Evidence, from_log
 from saferank.logs import Counts, overlap
@@ -64,9 +65,9 @@ def assess(
     by: str = "auto",
     tolerance: float = 0.0,
     confidence: float = 0.95,
-    method: str = "clustered",
+    method: str | None = None,
     same_sessions: bool = False,
-    log: LogName | None = None,
+    log: LogName | LogRows | None = None,
 ) -> Assessment:
     """Certify a ranker, estimate its difference to production where there are counts, and decide.
 
@@ -86,9 +87,11 @@ def assess(
     by : "promise", "clicks", "both", or "auto": by clicks where there are counts, and by both
         where the ranker was learned with a promise.
     tolerance : share of production's clicks that may be lost.
-    confidence, method : of intervals and of the bound that decides.
+    confidence, method : of intervals and of the bound that decides; by default "clustered", and
+        "normal" with a log, whose rows tell the variance between sessions.
     same_sessions : make the estimate although the ranker was learned from the same sessions.
-    log : the rows that the counts are of, for the exact variance between sessions.
+    log : the rows that the counts are of, for the exact variance between sessions. For counts in
+        parts it is a `LogRows` with their split: only the sessions to judge by are then read.
 
     Returns
     -------
@@ -112,6 +115,8 @@ def assess(
         users = ClickModel.from_record(card.users)
     if by == "auto" and counts is not None and card is not None and card.keep is not None:
         by = "both"
+    if method is None:
+        method = "clustered" if log is None else "normal"
     rule = Rule(by, tolerance, confidence, method)
     w, weights_from = _weights(weights, card, users)
     own = (None, None) if card is None else (card.keep, card.slack)
@@ -136,10 +141,11 @@ def assess(
     promised = certificate.promise if guard else None
     served = served_exposures(ranker, data, shown, vector, deployed, promised)
     known = evidence_for(ranker, data, judged, users, shown, vector)
-    found = _estimate(*_owed(known, served, vector), rule, None if log is None else (log, data))
+    rows = None if log is None else (_rows_of(log, counts, judged), data)
+    found = _estimate(*_owed(known, served, vector), rule, rows)
     assert fit is not None
     seen = served_exposures(ranker, data, shown, vector, deployed, promised, measured=users.alpha)
-    clicks = _clicks(*_owed(known, seen, users.alpha), rule)
+    clicks = _clicks(*_owed(known, seen, users.alpha), rule, rows)
     test = found.test(clicks, fit, certificate, rule, flatters is not None)
     evaluation = found.evaluation
     old = interval(evaluation.production, method, confidence)
@@ -171,12 +177,28 @@ def _owed(known: Evidence, served: tuple[Floats, Floats], weights: npt.ArrayLike
     return omega, omega0, evidence
 
 
-def _clicks(rho: Floats, rho0: Floats, known: Evidence, rule: Rule) -> ClickChange:
+def _rows_of(log: LogName | LogRows, counts: Counts, judged: Counts) -> LogRows:
+    """The rows of the sessions that are judged by."""
+    rows = LogRows.of(log)
+    if judged is not counts.judge:
+        return replace(rows, split=None)
+    if rows.split is None:
+        raise InputError(
+            "`log` must be LogRows with the split of the counts (`CountTable.split`), as these are "
+            "in parts: its rows do not tell by themselves which sessions are to judge by."
+        )
+    return rows
+
+
+def _clicks(
+    rho: Floats, rho0: Floats, known: Evidence, rule: Rule, rows: Rows | None
+) -> ClickChange:
     """Change of clicks per session: alpha R differs, beta is clicked whatever stands there."""
-    bound = bound_below(rho, rho0, known, confidence=rule.confidence, method=rule.method)
+    bound = bound_below(rho, rho0, known, confidence=rule.confidence, method=rule.method, rows=rows)
     gap = clipped_interval(
-        rho, rho0, known, clip=bound.clip, confidence=rule.confidence, method=rule.method
-    )
+        rho, rho0, known, clip=bound.clip, confidence=rule.confidence, method=rule.method,
+        rows=rows,
+    )  # fmt: skip
     return ClickChange(float(known.counts.clicks.sum() / known.counts.total), gap, bound)
 
 
@@ -267,15 +289,20 @@ def _estimate(
     omega0: Floats,
     known: Evidence,
     rule: Rule,
-    rows: tuple[LogName, RankingData] | None,
+    rows: Rows | None,
 ) -> _Found:
     name, control = estimator_for(known)
     if rows is not None and known.counts.documents != rows[1].documents:
-        rows = None  # rows of documents outside the items have no place there: counts tell instead
+        raise InputError(
+            "`log` must show items only, as its rows are matched with them, and some of its "
+            "documents have no item: leave the log out; the counts tell without it."
+        )
     evaluation = evaluate_exposures(
         omega, omega0, known, estimator=name, control=control, rows=rows
     )
-    bound = bound_below(omega, omega0, known, confidence=rule.confidence, method=rule.method)
+    bound = bound_below(
+        omega, omega0, known, confidence=rule.confidence, method=rule.method, rows=rows
+    )
     judged = known.counts
     # the metric's weights may be others than the click model's: Z is what production's sum to
     largest = float(
@@ -283,8 +310,9 @@ def _estimate(
     )
     how = f"{name}, additive control variate" if control == "additive" else name
     gap = clipped_interval(
-        omega, omega0, known, clip=bound.clip, confidence=rule.confidence, method=rule.method
-    )
+        omega, omega0, known, clip=bound.clip, confidence=rule.confidence, method=rule.method,
+        rows=rows,
+    )  # fmt: skip
     return _Found(evaluation, bound, how, largest, gap)
 
 
