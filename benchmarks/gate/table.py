@@ -38,6 +38,7 @@ GROUPS: tuple[tuple[str, Callable[[Record], bool]], ...] = (
     ("any but sorted, users as modelled", lambda r: _randomised(r) and not _scans(r)),
     ("users scan and stop", lambda r: _scans(r)),
     ("click model known to misfit", lambda r: bool(_misfit(r))),
+    ("policy told, not sorted", lambda r: r.get("policy") in ("sampled", "uniform")),
     ("scores known to misfit", lambda r: r.get("policy") == "observed"),
 )
 COLUMNS = (

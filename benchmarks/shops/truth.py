@@ -228,7 +228,8 @@ class Truth:
         """Share of the traffic on queries whose promise (keep, slack) does not hold.
 
         With exposures omega of the policy and omega0 of what production really does, it holds
-        when sum_d max(0, keep omega0 - omega) <= slack (w_1 + ... ), for rank weights w.
+        when sum_d max(0, keep omega0 - omega) <= slack (w_1 + ... ), for rank weights w. A
+        twentieth of the slack is left for production's temperature, which is fitted.
         """
         k = weights.size
         omega = policy.probabilities(self.offsets, k) @ weights
@@ -237,7 +238,7 @@ class Truth:
         loss = np.add.reduceat(fall, self.offsets[:-1])
         sums = np.concatenate([[0.0], np.cumsum(weights)])
         allowed = slack * sums[np.minimum(np.diff(self.offsets), k)]
-        return float(self.traffic[loss > allowed + 1e-6].sum())
+        return float(self.traffic[loss > 1.05 * allowed + 1e-6].sum())
 
     def utility_change(
         self, policy: Policy, alpha: Floats, beta: Floats, weights: Floats

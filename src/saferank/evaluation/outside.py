@@ -17,12 +17,13 @@ from saferank.logs import Counts
 
 
 def with_outside(
-    known: Evidence, omega: Floats, omega0: Floats, weights: npt.ArrayLike
+    known: Evidence, omega: Floats, omega0: Floats, new: Floats, weights: npt.ArrayLike
 ) -> tuple[Evidence, Floats, Floats]:
     """Evidence and exposures (with `weights`) on the documents and what is outside of them.
 
-    As they came, where nothing is. Exact for the weights alpha, in clicks; with others as far as
-    the outside documents of a query are alike.
+    `new` is the share of each query's sessions that get the new ranker; the others see what
+    production shows, also outside. As they came, where nothing is. Exact for the weights alpha,
+    in clicks; with others as far as the outside documents of a query are alike.
     """
     counts, users = known.counts, known.users
     if counts.outside is None or not counts.outside.any():
@@ -55,4 +56,5 @@ def with_outside(
         predictions=None if known.predictions is None else joined(known.predictions, nothing),
         shown=None if known.shown is None else joined(known.shown, share),
     )
-    return evidence, joined(omega, nothing), joined(omega0, share @ w)
+    outside = share @ w
+    return evidence, joined(omega, (1 - new) * outside), joined(omega0, outside)

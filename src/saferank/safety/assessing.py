@@ -171,7 +171,9 @@ def assess(
 _Served = tuple[Floats, Floats, Evidence]
 
 
-def _owed(known: Evidence, served: tuple[Floats, Floats], weights: npt.ArrayLike) -> _Served:
+def _owed(
+    known: Evidence, served: tuple[Floats, Floats, Floats], weights: npt.ArrayLike
+) -> _Served:
     """Exposures and evidence with what production shows beside the items."""
     evidence, omega, omega0 = with_outside(known, *served, weights)
     return omega, omega0, evidence

@@ -140,11 +140,9 @@ def compare(
     told, refused = [], []
     for name, ranker in rankers.items():
         judged, flatters = judged_counts(ranker, counts, same_sessions)
-        omega, omega0 = served_exposures(
-            ranker, data, shown, weights, deployed, measured=model.alpha
-        )
+        served = served_exposures(ranker, data, shown, weights, deployed, measured=model.alpha)
         known = evidence_for(ranker, data, judged, model, shown, weights)
-        known, omega, omega0 = with_outside(known, omega, omega0, model.alpha)
+        known, omega, omega0 = with_outside(known, *served, model.alpha)
         refusal = support_of(omega, known).refusal()
         if refusal is not None:
             refused.append(Candidate(name, flatters=flatters, refused=refusal))

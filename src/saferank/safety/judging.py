@@ -71,8 +71,9 @@ def served_exposures(
     guard: Promise | None = None,
     *,
     measured: Floats | None = None,
-) -> tuple[Floats, Floats]:
-    """Exposures of what would be served (with the guard where there is one), and of production.
+) -> tuple[Floats, Floats, Floats]:
+    """Exposures of what would be served (with the guard where there is one), of production, and
+    the share of each query's sessions that get the new ranker.
 
     The guard's promise is for `weights`; the exposures are with `measured` where that is given.
     """
@@ -82,7 +83,7 @@ def served_exposures(
         return exposure_of(scores, w, data.offsets, deployed), production.exposure(w)
 
     if guard is None:
-        return exposures(weights if measured is None else measured)
+        return *exposures(weights if measured is None else measured), np.ones(data.queries)
     omega, omega0 = exposures(weights)
     if production.exact:
         allowed = guard.slack * total_weight(data.offsets, weights) + TOLERANCE * weights.max()
@@ -92,7 +93,7 @@ def served_exposures(
     own = flat.spread(shares, data.offsets)
     if measured is not None:
         omega, omega0 = exposures(measured)
-    return own * omega + (1 - own) * omega0, omega0
+    return own * omega + (1 - own) * omega0, omega0, shares
 
 
 def evidence_for(
