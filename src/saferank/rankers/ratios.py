@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from saferank.flat import Floats, Ints
-from saferank.kernels import parallel_kernel
+from saferank.kernels import kernel, parallel_kernel
+
+
+@kernel
+def _log_add(first: float, second: float) -> float:
+    """log(exp(first) + exp(second))."""
+    high, low = max(first, second), min(first, second)
+    return high if low == -np.inf else high + np.log1p(np.exp(low - high))
 
 
 @parallel_kernel
@@ -19,32 +26,38 @@ def _of_queries(
     result: Floats,
 ) -> None:
     _, drawn, ranks = rankings.shape
+    race = np.empty(ranks)
     for query in range(start, stop):
         first, last = offsets[query], offsets[query + 1]
         if last == first:
             continue
-        rates = np.exp(scores[first:last] - scores[first:last].max())
         placed = np.zeros(last - first)
         for sample in range(drawn):
             weight = slope[query, sample]
             if weight == 0:
                 continue
-            # a document is in the race until it is placed, and loses its share of each
-            rest, races = rates.sum(), 0.0
-            for rank in range(ranks):
-                document = rankings[query, sample, rank] - first
-                if document < 0:
-                    break
-                races += 1 / max(rest, 1e-300)
-                result[first + document] += weight * (1 - rates[document] * races)
-                placed[document] = 1.0
-                rest -= rates[document]
+            length = 0
+            while length < ranks and rankings[query, sample, length] >= 0:
+                placed[rankings[query, sample, length] - first] = 1.0
+                length += 1
+            # log of the rates still in each race, summed from its end: nothing is ever subtracted
+            rest = -np.inf
             for document in range(last - first):
                 if placed[document] == 0:
-                    result[first + document] -= weight * rates[document] * races
-            for rank in range(ranks):
-                if rankings[query, sample, rank] >= 0:
-                    placed[rankings[query, sample, rank] - first] = 0.0
+                    rest = _log_add(rest, scores[first + document])
+            for rank in range(length - 1, -1, -1):
+                rest = _log_add(rest, scores[rankings[query, sample, rank]])
+                race[rank] = rest
+            # a document is in the race until it is placed, and loses its share of each
+            races = -np.inf
+            for rank in range(length):
+                document = rankings[query, sample, rank]
+                races = _log_add(races, -race[rank])
+                result[document] += weight * (1 - np.exp(scores[document] + races))
+            for document in range(last - first):
+                if placed[document] == 0:
+                    result[first + document] -= weight * np.exp(scores[first + document] + races)
+                placed[document] = 0.0
 
 
 def ratio_gradient(scores: Floats, offsets: Ints, rankings: Ints, slope: Floats) -> Floats:
