@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from saferank.cli.certify import Items, Keep, Production, Run, Slack
+from saferank.cli.certify import Items, Keep, Run, Slack
 from saferank.cli.log_options import ItemColumn, columns_of
 from saferank.cli.output import print_json
 from saferank.cli.outputs import check_outputs
@@ -26,7 +26,14 @@ def rank(
     ] = False,
     keep: Keep = None,
     slack: Slack = None,
-    production: Production = None,
+    production: Annotated[
+        Path | None,
+        typer.Option(
+            help="Production: its saved ranker or LightGBM file, or its lists (.parquet or .csv of "
+            "query_id, doc_id, rank); else production_score.",
+            show_default=False,
+        ),
+    ] = None,
     session: Annotated[
         str | None,
         typer.Option(
@@ -62,17 +69,21 @@ def rank(
 
     Example: saferank rank run --items items.parquet --guard --session 4711 -o rankings.parquet
     """
-    from saferank.data import write_table
+    from saferank.data import read_table, write_table
     from saferank.rankers import Ranker
-    from saferank.safety.serving import Serving, rankings, read_sessions
+    from saferank.safety.serving import Serving, rankings, read_sessions, scores_of_lists
 
     check_outputs([output], [items, production, sessions])
     deployed: Any = None if sorted_ is None else "sorted" if sorted_ else "sampled"
     serving = Serving.of_run(run, guard=guard, keep=keep, slack=slack, deployed=deployed)
     data = serving.ranker.read_items(items, columns=columns_of(column))
-    shown = data.production if production is None else Ranker.load(production)
+    listed = production is not None and production.suffix in (".parquet", ".csv")
+    shown: Any = data.production
+    if production is not None:
+        lists = read_table(production) if listed else None
+        shown = Ranker.load(production) if lists is None else scores_of_lists(lists, data)
     table, told = rankings(
-        serving, data, shown, k=k, session=session,
+        serving, data, shown, k=k, session=session, lists_given=listed,
         sessions=None if sessions is None else read_sessions(sessions),
     )  # fmt: skip
     for sentence in (*serving.ranker.differences(data), *told):

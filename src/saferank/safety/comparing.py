@@ -2,7 +2,7 @@
 
 Choosing the best of several by the same sessions flatters it, unless the intervals allow for the
 choice: here the largest deviation of all candidates together is bounded (max-t), by a multiplier
-bootstrap over queries.
+bootstrap over queries, with Student's t for their number.
 """
 
 from __future__ import annotations
@@ -150,6 +150,8 @@ def compare(
         # clipped as `assess` clips, so that both say the same of one candidate
         scores = bound_scores(omega, omega0, known, tail=1 - confidence)
         told.append((name, *scores, flatters))
+    seen = int(np.count_nonzero(judged.sessions))
+    require(seen >= 2, "counts", "of at least two queries to judge by", seen)
     clicks = float(known.counts.clicks.sum() / judged.total)
     candidates = _at_once(told, clicks, 1 - confidence, seed)
     return Comparison((*candidates, *refused), clicks, judged.total, confidence, fit)
@@ -204,7 +206,7 @@ def _common_model(rankers: Mapping[str, Policy]) -> ClickModel:
 def _widths(scores: list[QueryScores], tail: float, seed: int, *, two_sided: bool) -> list[float]:
     """How far each estimate may be off, so that all hold at once: quantile of max-t x its error."""
     shifts = np.stack([_influence(one) for one in scores], axis=1)
-    count = max(2, int(np.count_nonzero(scores[0].sessions)))
+    count = int(np.count_nonzero(scores[0].sessions))
     least = np.array([one.least_variance / max(one.total, 1) for one in scores])
     errors = np.sqrt(np.maximum(count / (count - 1) * (shifts**2).sum(axis=0), least))
     own = np.sqrt((shifts**2).sum(axis=0))
@@ -213,7 +215,10 @@ def _widths(scores: list[QueryScores], tail: float, seed: int, *, two_sided: boo
     at_a_time = max(1, (1 << 22) // max(1, shifts.shape[0]))
     largest = []
     for first in range(0, RESAMPLES, at_a_time):
-        drawn = rng.standard_normal((min(at_a_time, RESAMPLES - first), shifts.shape[0])) @ scaled
+        rows = min(at_a_time, RESAMPLES - first)
+        drawn = rng.standard_normal((rows, shifts.shape[0])) @ scaled
+        # errors are estimated too: with few queries Student's t, as of a single candidate
+        drawn /= np.sqrt(rng.chisquare(count - 1, size=(rows, 1)) / (count - 1))
         largest.append((np.abs(drawn) if two_sided else drawn).max(axis=1))
     quantile = float(np.quantile(np.concatenate(largest), 1 - tail))
     return [float(quantile * error) for error in errors]

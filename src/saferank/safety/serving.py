@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from saferank import flat
 from saferank.data import RankingData
 from saferank.errors import InputError, require
 from saferank.evaluation import Deployed, Policy
-from saferank.flat import Array
+from saferank.flat import Array, Floats
 from saferank.rankers import Ranker, ranking_table
 from saferank.safety.assessment import FILE, Assessment
 from saferank.safety.guard import Guard, draw
@@ -83,6 +84,31 @@ def read_sessions(path: str | Path) -> pa.Table:
     return table
 
 
+def scores_of_lists(table: pa.Table, data: RankingData) -> Floats:
+    """Scores that sort documents as production listed them (`query_id, doc_id, rank`).
+
+    Documents that were not listed come after those that were, in the order of the items.
+    """
+    names = ("query_id", "doc_id", "rank")
+    lacking = [name for name in names if name not in table.column_names]
+    require(not lacking, "production's lists", "a table of query_id, doc_id, rank", lacking)
+    listed: dict[tuple[str, str], float] = {}
+    for query, document, rank in zip(*(table[name].to_pylist() for name in names), strict=True):
+        key = (str(query), str(document))
+        require(key not in listed, "production's lists", "with a document once a query", key)
+        listed[key] = -float(rank)
+    query_ids, doc_ids = data.ids()
+    queries = np.asarray(query_ids)[flat.query_of(data.offsets)]
+    pairs = zip(queries.tolist(), np.asarray(doc_ids).tolist(), strict=True)
+    last = min(listed.values(), default=0.0) - 1
+    scores = np.array([listed.get((str(q), str(d)), last) for q, d in pairs], dtype=np.float64)
+    served = flat.query_sums((scores > last).astype(np.int64), data.offsets)
+    if data.queries and int(served.min()) == 0:
+        query = query_ids[int(np.argmin(served))]
+        raise InputError(f"production's lists must have every query of the items; {query!r} lacks.")
+    return scores
+
+
 def rankings(
     serving: Serving,
     data: RankingData,
@@ -91,11 +117,13 @@ def rankings(
     k: int | None = None,
     session: str | None = None,
     sessions: pa.Table | None = None,
+    lists_given: bool = False,
 ) -> tuple[pa.Table, list[str]]:
     """Rankings as a table, and what a user should know of them.
 
-    With `sessions` every row of it gets a ranking of its query (column `session_id`); else every
-    query gets one, drawn for `session`.
+    `lists_given`: the scores of `production` are those of `scores_of_lists`. With `sessions` every
+    row of it gets a ranking of its query (column `session_id`); else every query gets one, drawn
+    for `session`.
     """
     length = serving.ranker.k if k is None else k
     told = []
@@ -104,6 +132,12 @@ def rankings(
         data = replace(data, production=np.asarray(production, dtype=np.float64))
         production = None
     guard = serving.guarded(production) if serving.guard else None
+    if guard is not None and guard.blind and not lists_given:
+        raise InputError(
+            "`--guard` needs the lists that production made (--production LISTS, a table of "
+            "query_id, doc_id, rank): what production does is known from the log only, and no "
+            "score makes its lists."
+        )
     if guard is not None:
         told.append(guard.report(data).sentence())
     stochastic = guard is not None or serving.deployed == "sampled"

@@ -1,0 +1,88 @@
+"""`rank --guard` where production is known from the log only: its arm is the list that it made."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from saferank.cli.app import app
+from saferank.clicks import simulate, trust_bias
+from saferank.data import read_items, synthetic, write_items
+from saferank.errors import InputError
+from saferank.logs import save_counts
+from saferank.rankers import Settings, learn
+
+
+def call(*words):
+    return CliRunner().invoke(app, [str(word) for word in words], catch_exceptions=False)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """The log was drawn by other scores than the items have."""
+    place = tmp_path_factory.mktemp("observed")
+    train = synthetic("small", queries=30, seed=0).train
+    rng = np.random.default_rng(0)
+    said, really = 2.0 * rng.normal(size=(2, train.documents))
+    write_items(replace(train, production=said), place / "items.parquet")
+    items = read_items(place / "items.parquet")
+    counts = simulate(items, really, trust_bias(), sessions=20_000, seed=1)
+    save_counts(counts, items, place / "counts.parquet")
+    ranker = learn(
+        items, counts, trust_bias(), method="dr", scorer="linear",
+        settings=Settings(steps=40, least=10),
+    )  # fmt: skip
+    ranker.save(place / "run")
+    options = ("--items", place / "items.parquet", "--counts", place / "counts.parquet")
+    found = json.loads(call("certify", place / "run", *options, "--guard", "--json").stdout)
+    assert found["fit"]["kind"] == "observed"
+    return place, items, really
+
+
+def test_the_production_arm_is_the_list_that_production_made(run):
+    place, items, really = run
+    options = ("--items", place / "items.parquet", "--guard")
+    with pytest.raises(InputError, match="--production LISTS"):
+        call("rank", place / "run", *options)
+    query_ids, doc_ids = items.ids()
+    rows, lists = [], {}
+    for query, name in enumerate(query_ids.tolist()):
+        first, last = items.offsets[query : query + 2]
+        best = first + np.argsort(-really[first:last], kind="stable")[:5]
+        lists[name] = [doc_ids[d] for d in best]
+        rows += [
+            {"query_id": name, "doc_id": doc_ids[d], "rank": place_ + 1}
+            for place_, d in enumerate(best)
+        ]
+    pq.write_table(pa.Table.from_pylist(rows), place / "lists.parquet")
+    wanted = pa.table({
+        "query_id": np.repeat(query_ids, 200), "session_id": np.tile(np.arange(200), 30),
+    })  # fmt: skip
+    pq.write_table(wanted, place / "sessions.parquet")
+    done = call(
+        "rank", place / "run", *options, "--production", place / "lists.parquet", "--sessions",
+        place / "sessions.parquet", "-o", place / "served.parquet",
+    )  # fmt: skip
+    assert done.exit_code == 0
+    table = pq.read_table(place / "served.parquet").to_pandas().sort_values("rank")
+    served = table[table["rank"] <= 5].groupby(["query_id", "session_id"]).doc_id.agg(list)
+    same = np.array([shown == lists[query] for (query, _), shown in served.items()])
+    # 1 - keep + slack of the sessions get the new ranker
+    assert 0.88 - 0.02 < same.mean() < 0.9 + 0.02
+
+
+def test_lists_are_checked(run):
+    place, items, _ = run
+    options = ("--items", place / "items.parquet", "--guard", "--production", place / "bad.parquet")
+    query, document = (values[0] for values in items.ids())
+    one = {"query_id": query, "doc_id": document, "rank": 1}
+    for rows, message in (
+        ([one], "every query"), ([one, one], "once"), ([{"query_id": query}], "rank"),
+    ):  # fmt: skip
+        pq.write_table(pa.Table.from_pylist(rows), place / "bad.parquet")
+        with pytest.raises(InputError, match=message):
+            call("rank", place / "run", *options)
