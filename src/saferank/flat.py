@@ -25,9 +25,29 @@ def check_offsets(offsets: npt.ArrayLike, documents: int) -> Ints:
     require(cuts.dtype.kind in "iu", "offsets", "whole numbers", cuts.dtype.name)
     cuts = cuts.astype(np.int64, copy=False)
     require(cuts[0] == 0, "offsets[0]", "0", int(cuts[0]))
-    require(bool(np.all(np.diff(cuts) >= 0)), "offsets", "non-decreasing", "a decrease")
+    require_each(cuts[1:] >= cuts[:-1], "offsets", "non-decreasing", cuts[1:], first=1)
     require(cuts[-1] == documents, "offsets[-1]", f"the {documents} documents", int(cuts[-1]))
     return cuts
+
+
+def require_each(
+    holds: Array, name: str, rule: str, values: npt.ArrayLike, *, first: int = 0
+) -> None:
+    """Raise `InputError` with the first value for which `holds` is False, and where it is.
+
+    `first` is the position of the first value, where that is not 0.
+
+    >>> labels = np.array([0.0, 2.0, -1.0])
+    >>> require_each(labels >= 0, "labels", "at least 0", labels)
+    Traceback (most recent call last):
+    saferank.errors.InputError: `labels` must be at least 0; got -1.0 at position 2.
+    """
+    if np.all(holds):
+        return
+    where = tuple(int(index) for index in np.argwhere(~np.asarray(holds))[0])
+    value = np.asarray(values)[where]
+    place = f"position {where[0] + first}" if len(where) == 1 else f"position {where}"
+    raise InputError(f"`{name}` must be {rule}; got {value} at {place}.")
 
 
 def check_values(name: str, values: npt.ArrayLike, offsets: Ints) -> Floats:

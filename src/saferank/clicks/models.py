@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from saferank.errors import InputError, require
 from saferank.files import read_json, write_json
-from saferank.flat import Floats
+from saferank.flat import Floats, require_each
 from saferank.logs.counts import MOST_RANKS
 from saferank.records import convert
 
@@ -149,8 +149,8 @@ def relevance(labels: npt.ArrayLike, highest: float) -> Floats:
     """
     grades = np.asarray(labels, dtype=np.float64)
     require(bool(np.isfinite(highest)) and highest > 0, "highest", "positive", highest)
-    inside = bool(np.all(grades >= 0)) and bool(np.all(grades <= highest))
-    require(inside, "labels", f"in 0..{highest:g}, the highest grade", "others")
+    inside = (grades >= 0) & (grades <= highest)
+    require_each(inside, "labels", f"in 0..{highest:g}, the highest grade", grades)
     return grades / highest
 
 

@@ -91,7 +91,8 @@ def _batches(
     seed: int,
 ) -> Iterator[tuple[int, Sessions]]:
     check_sessions(sessions)
-    require(sessions == 0 or bool(shares.any()), "weights", "positive somewhere", "0 everywhere")
+    largest = float(shares.max(initial=0.0))
+    require(sessions == 0 or largest > 0, "weights", "positive somewhere", largest)
     order = canonical_order(data.ids()[0])
     bounds = np.cumsum(shares[order])
     patience = users.patience

@@ -126,8 +126,7 @@ def click_probabilities(
     click = np.ascontiguousarray(users.probability(relevance(labels, highest))[:, :ranks])
     shape = (data.documents, ranks)
     require(click.shape == shape, "users.probability", f"of shape {shape}", click.shape)
-    inside = bool(np.all((click >= 0) & (click <= 1)))
-    require(inside, "users.probability", "in [0, 1]", "others")
+    flat.require_each((click >= 0) & (click <= 1), "users.probability", "in [0, 1]", click)
     return click
 
 
@@ -140,7 +139,8 @@ def sessions_of_queries(
     """
     check_sessions(sessions)
     share = query_shares(data, weights)
-    require(sessions == 0 or bool(share.any()), "weights", "positive somewhere", "0 everywhere")
+    largest = float(share.max(initial=0.0))
+    require(sessions == 0 or largest > 0, "weights", "positive somewhere", largest)
     order = canonical_order(data.ids()[0])
     numbers = np.zeros(data.queries, dtype=np.int64)
     numbers[order] = _multinomial(int(sessions), share[order], stream(seed, "queries"))
@@ -157,8 +157,8 @@ def query_shares(data: RankingData, weights: npt.ArrayLike | None) -> Floats:
     """The weight of each query in the draw of sessions; 0 without documents."""
     share = np.ones(data.queries) if weights is None else np.array(weights, dtype=np.float64)
     require(share.shape == (data.queries,), "weights", f"{data.queries} values", share.shape)
-    sane = bool(np.all(np.isfinite(share) & (share >= 0)))
-    require(sane, "weights", "finite and at least 0", "others")
+    sane = np.isfinite(share) & (share >= 0)
+    flat.require_each(sane, "weights", "finite and at least 0", share)
     share[data.sizes == 0] = 0.0
     return share
 

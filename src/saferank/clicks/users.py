@@ -78,7 +78,8 @@ class CascadeUsers:
 
     def __post_init__(self) -> None:
         ranks = self.attraction.ranks
-        require(self.patience.after_click.size == ranks, "patience", f"of {ranks} ranks", "others")
+        known = self.patience.after_click.size
+        require(known == ranks, "patience", f"of {ranks} ranks", known)
 
     @property
     def ranks(self) -> int:

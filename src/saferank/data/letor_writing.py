@@ -14,6 +14,7 @@ from saferank.data.letor_kernel import ID_LIMIT
 from saferank.data.ranking import RankingData
 from saferank.errors import require
 from saferank.files import whole_file
+from saferank.flat import require_each
 
 _WORD = re.compile(r"[^\x00-\x20:#\x7f]+")
 
@@ -32,8 +33,8 @@ def write_letor(data: RankingData, path: str | Path) -> None:
 
 def _lines(data: RankingData) -> Iterator[str]:
     labels = data.known_labels
-    whole = not np.isnan(data.features).any()
-    require(whole, "features", "without missing values for LETOR text", "some missing")
+    given = ~np.isnan(data.features)
+    require_each(given, "features", "without missing values for LETOR text", data.features)
     queries, documents = data.ids()
     for query, (first, last) in enumerate(zip(data.offsets[:-1], data.offsets[1:], strict=True)):
         name = _word("query_ids", queries[query])

@@ -53,8 +53,8 @@ class RankingData:
         if self.labels is not None:
             labels = np.ascontiguousarray(self.labels, dtype=np.float32)
             require(labels.shape == (documents,), "labels", f"{documents} values", labels.shape)
-            sane = bool(np.all(np.isfinite(labels))) and bool(np.all(labels >= 0))
-            require(sane, "labels", "finite and at least 0", "others")
+            sane = np.isfinite(labels) & (labels >= 0)
+            flat.require_each(sane, "labels", "finite and at least 0", labels)
             self._set(labels=labels)
         if self.production is not None:
             self._set(production=flat.check_values("production", self.production, self.offsets))
@@ -148,8 +148,8 @@ class RankingData:
                 chosen.shape == (self.queries,), "queries", "a mask of all queries", chosen.shape
             )
             chosen = np.flatnonzero(chosen)
-        inside = chosen.size == 0 or (chosen.min() >= 0 and chosen.max() < self.queries)
-        require(bool(inside), "queries", f"in 0..{self.queries - 1}", "others")
+        inside = (chosen >= 0) & (chosen < self.queries)
+        flat.require_each(inside, "queries", f"in 0..{self.queries - 1}", chosen)
         return chosen.astype(np.int64)
 
     def split(self, *shares: float, seed: int) -> tuple[RankingData, ...]:

@@ -27,7 +27,7 @@ from saferank import flat
 from saferank.data.encoding import Encoding
 from saferank.data.ranking import Features, RankingData
 from saferank.errors import InputError, require
-from saferank.flat import Floats, Ints
+from saferank.flat import Floats, Ints, require_each
 from saferank.kernels import parallel_kernel
 
 _ROWS: Final = 8192
@@ -79,9 +79,9 @@ class Scaling:
         self._check(("centre", "spread"), kind.centred)
         self._check(("low", "high"), kind.clipped)
         if self.spread is not None:
-            require(bool(np.all(self.spread > 0)), "spread", "positive", "others")
+            require_each(self.spread > 0, "spread", "positive", self.spread)
         if self.low is not None and self.high is not None:
-            require(bool(np.all(self.low <= self.high)), "low", "at most `high`", "others")
+            require_each(self.low <= self.high, "low", "at most `high`", self.low)
         if self.encoding is not None:
             encoded = len(self.encoding.fill)
             require(encoded == self.width, "encoding", f"of {self.width} features", encoded)

@@ -102,7 +102,7 @@ class TableBuilder:
     def data(self, *, spelled_ids: bool) -> tuple[RankingData, Ints]:
         """Everything together, grouped by query, and the row of each document."""
         table = self.layout.table
-        require(self.rows > 0, table, "a table with at least one row", "none")
+        require(self.rows > 0, table, "a table with at least one row", self.rows)
         query, query_ids = _encoded(self.ids["query_id"], spelled_ids)
         document, doc_ids = _encoded(self.ids["doc_id"], spelled_ids)
         self._check_pairs(query, document, query_ids, doc_ids)

@@ -64,7 +64,8 @@ def _whole_lines(path: Path, text: BinaryIO | gzip.GzipFile, size: int) -> Itera
             return
         if not whole:
             longer = 2 * len(buffer)
-            require(longer <= LONGEST_LINE, str(path), "lines below 256 MB", "a longer one")
+            so_far = f"one of more than {filled:,} bytes"
+            require(longer <= LONGEST_LINE, str(path), "lines below 256 MB", so_far)
             buffer = buffer + bytearray(len(buffer))
 
 

@@ -156,7 +156,9 @@ def query_shares(traffic: npt.ArrayLike | None, queries: int) -> Floats:
         return np.full(queries, 1 / max(queries, 1))
     sessions = np.asarray(traffic, dtype=np.float64)
     require(sessions.shape == (queries,), "traffic", f"{queries} values", sessions.shape)
-    sane = bool(np.isfinite(sessions).all()) and bool((sessions >= 0).all())
-    require(sane and bool(sessions.any()), "traffic", "at least 0, and not all 0", "others")
+    sane = np.isfinite(sessions) & (sessions >= 0)
+    flat.require_each(sane, "traffic", "finite and at least 0", sessions)
+    total = float(sessions.sum())
+    require(total > 0, "traffic", f"positive for one of the {queries} queries", total)
     share: Floats = sessions / sessions.sum()
     return share

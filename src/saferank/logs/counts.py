@@ -57,7 +57,7 @@ class Counts:
         check_ranks(impressions.shape[1])
         require(clicks.shape == impressions.shape, "clicks", f"{impressions.shape}", clicks.shape)
         offsets = flat.check_offsets(self.offsets, impressions.shape[0])
-        require(bool(np.all(clicks >= 0)), "clicks", "at least 0", "a negative count")
+        flat.require_each(clicks >= 0, "clicks", "at least 0", clicks)
         if (clicks > impressions).any():
             document, rank = np.argwhere(clicks > impressions)[0]
             raise InputError(

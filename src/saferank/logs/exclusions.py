@@ -42,7 +42,7 @@ class Exclusions:
         table = _table(source)
         values = {name: _texts(name, table[name]) for name in table.column_names}
         filled = {name: texts for name, texts in values.items() if len(texts)}
-        require(bool(filled), "exclude", "a list of at least one value", "none")
+        require(bool(filled), "exclude", "a list of at least one value", [])
         return cls(filled)
 
     def columns(self, names: Mapping[str, str]) -> set[str]:

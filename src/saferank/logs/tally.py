@@ -129,7 +129,8 @@ def check_sessions(by_query: Any) -> None:
     """Refuse counts that say different numbers of sessions for one query (and part)."""
     if "uneven" in by_query.columns:
         uneven = by_query.count(where=by_query.uneven > 0).to_pyarrow().as_py()
-        require(uneven == 0, "sessions", "the same in all rows of a query", f"{uneven} others")
+        rule = "the same in all rows of a query"
+        require(uneven == 0, "sessions", rule, f"different ones in {uneven} of the queries")
 
 
 def _of_queries(counted: Any) -> Any:

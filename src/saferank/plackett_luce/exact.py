@@ -125,11 +125,16 @@ def expected_ndcg(
     return metrics.normalised(value, labels, cuts, k, gain, empty)
 
 
+LARGEST = 1e100
+"""Of rank weights."""
+
+
 def check_weights(weights: npt.ArrayLike) -> Floats:
     """Rank weights as float64, or `InputError` unless they are a list of finite numbers."""
     w = np.ascontiguousarray(weights, dtype=np.float64)
     require(w.ndim == 1 and w.size >= 1, "weights", "one value a rank", w.shape)
-    require(bool(np.isfinite(w).all()), "weights", "finite", "others")
+    # sums of them and their products with probabilities must be numbers too
+    flat.require_each(np.abs(w) <= LARGEST, "weights", f"finite and at most {LARGEST:g}", w)
     return w
 
 

@@ -67,11 +67,16 @@ def _left_end(tolerance: float) -> float:
 
 def _step(tol: float, arrivals: int) -> float:
     """h with 4 |Gamma(n + 2 pi i / h)| / Gamma(n) = tol, by bisection."""
-    low, high = 0.01, 2.0
+
+    def enough(step: float) -> bool:
+        error = loggamma(arrivals + 2j * math.pi / step).real - gammaln(arrivals)
+        return bool(math.log(4) + error < math.log(tol))
+
+    low, high = (0.01 if enough(0.01) else 0.002), 2.0
+    require(enough(low), "weights", f"of fewer ranks for an exposure right to {tol:g}", arrivals)
     for _ in range(50):
         step = (low + high) / 2
-        error = loggamma(arrivals + 2j * math.pi / step).real - gammaln(arrivals)
-        low, high = (step, high) if math.log(4) + error < math.log(tol) else (low, step)
+        low, high = (step, high) if enough(step) else (low, step)
     return low
 
 

@@ -88,7 +88,8 @@ def log_probability(
 
 def _check_rankings(within: Ints, chosen: Ints, sizes: Ints) -> None:
     inside = (within < sizes[:, None, None]) & ((within >= 0) | (chosen == -1))
-    require(bool(inside.all()), "rankings", "positions of the query's documents, or -1", "others")
+    rule = "positions of the query's documents, or -1"
+    flat.require_each(inside, "rankings", rule, chosen)
     gone = within < 0
     tail = not bool(np.any(gone[..., :-1] & ~gone[..., 1:]))
     require(tail, "rankings", "documents first, then -1", "a document after -1")

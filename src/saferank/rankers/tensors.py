@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-import torch
+import numpy as np
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from saferank.errors import InputError, require
+from saferank.flat import require_each
 
 
 def read_tensors(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -56,8 +57,9 @@ def read_tensors(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Tensor
     for name, tensor in tensors.items():
         kind = expected[name].dtype
         require(tensor.dtype == kind, name, f"of type {kind} in {path}", tensor.dtype)
-        finite = not tensor.is_floating_point() or bool(torch.isfinite(tensor).all())
-        require(finite, name, f"finite in {path}", "NaN or infinity")
+        if tensor.is_floating_point():
+            values = tensor.double().numpy()
+            require_each(np.isfinite(values), name, f"finite in {path}", values)
     return tensors
 
 

@@ -9,14 +9,14 @@ from scipy.special import expit
 
 from saferank.clicks.fitting.em import Cells
 from saferank.errors import require
-from saferank.flat import Floats
+from saferank.flat import Floats, require_each
 
 
 def standardised(features: npt.ArrayLike) -> Floats:
     """Features with mean 0 and spread 1, those without spread left out, and a column of ones."""
     x = np.asarray(features, dtype=np.float64)
     require(x.ndim == 2, "features", "of shape (documents, features)", x.shape)
-    require(bool(np.all(np.isfinite(x))), "features", "finite", "others")
+    require_each(np.isfinite(x), "features", "finite", x)
     spread = x.std(axis=0)
     varied = spread > 0
     scaled = (x[:, varied] - x[:, varied].mean(axis=0)) / spread[varied]
