@@ -2,6 +2,14 @@
 
 from saferank.policies.choosing import ProductionFit, choose_production
 from saferank.policies.finding import production_finding
+from saferank.policies.leaning import check_leaning
 from saferank.policies.production import KINDS, ProductionPolicy
 
-__all__ = ["KINDS", "ProductionFit", "ProductionPolicy", "choose_production", "production_finding"]
+__all__ = [
+    "KINDS",
+    "ProductionFit",
+    "ProductionPolicy",
+    "check_leaning",
+    "choose_production",
+    "production_finding",
+]

@@ -121,7 +121,7 @@ def assess(
     w, weights_from = _weights(weights, card, users)
     own = (None, None) if card is None else (card.keep, card.slack)
     promise = (_first(keep, own[0], 0.9), _first(slack, own[1], 0.01))
-    shown, fit = production_of(production, data, counts, production_kind, deployed)
+    shown, fit = production_of(production, data, counts, production_kind, deployed, [ranker])
     certificate = certify(
         ranker, data, production=shown, keep=promise[0], slack=promise[1], deployed=deployed,
         weights=w, weights_from=weights_from,

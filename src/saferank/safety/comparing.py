@@ -134,7 +134,9 @@ def compare(
     require(len(rankers) > 0, "rankers", "at least one", 0)
     require(0.5 < confidence < 1, "confidence", "in (0.5, 1)", confidence)
     model = users if users is not None else _common_model(rankers)
-    shown, fit = production_of(production, data, counts, production_kind, deployed)
+    shown, fit = production_of(
+        production, data, counts, production_kind, deployed, list(rankers.values())
+    )
     assert fit is not None
     weights = model.exposure_weights
     told, refused = [], []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from saferank import flat
@@ -19,7 +21,12 @@ from saferank.evaluation.policies import (
 from saferank.flat import Floats
 from saferank.gains import Evidence, by_policy
 from saferank.logs import Counts
-from saferank.policies import ProductionFit, ProductionPolicy, choose_production
+from saferank.policies import (
+    ProductionFit,
+    ProductionPolicy,
+    check_leaning,
+    choose_production,
+)
 from saferank.rankers import Ranker
 from saferank.safety.independence import FLATTERS, shared_sessions
 from saferank.safety.losses import TOLERANCE, blind_share, mixing_shares
@@ -32,6 +39,7 @@ def production_of(
     counts: Counts | None,
     kind: str,
     deployed: Deployed,
+    candidates: Sequence[Policy] = (),
 ) -> tuple[ProductionPolicy, ProductionFit | None]:
     """What production does: by the log where there is one, else as its scores are deployed."""
     if counts is None or counts.total == 0:
@@ -44,7 +52,9 @@ def production_of(
     scores = None
     if production is not None or data.production is not None:
         scores = all_scores(check_policy(production, data, "production"), data, "production")
-    return choose_production(counts, scores, kind)
+    chosen = choose_production(counts, scores, kind)
+    new = [all_scores(check_policy(one, data, "ranker"), data, "ranker") for one in candidates]
+    return check_leaning(counts, *chosen, new)
 
 
 def judged_counts(ranker: Policy, counts: Counts, same_sessions: bool) -> tuple[Counts, str | None]:

@@ -1,0 +1,93 @@
+r"""Whether a log leans towards a candidate: the misfit that its estimate would suffer from.
+
+Tests of the whole policy look everywhere, and miss in a small log what matters most: that documents
+which a candidate would raise are shown more often than production's policy says, as in a log that a
+guard made, which serves the candidate to a share of the sessions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from scipy.stats import norm
+
+from saferank import flat
+from saferank.errors import require
+from saferank.flat import Floats
+from saferank.logs import Counts
+from saferank.plackett_luce import exposure
+from saferank.policies.choosing import LEVEL, ProductionFit
+from saferank.policies.production import ProductionPolicy
+
+CLIP = 10.0
+"""Largest ratio of exposures: beyond it few sessions would decide."""
+
+
+def leaning(counts: Counts, policy: ProductionPolicy, candidate: Floats) -> float:
+    r"""By how many standard deviations a log shows too much of what a candidate would show.
+
+    With rank weights :math:`u_k = 1/k`, exposures e of the policy and t of the candidate, and
+    :math:`v = \min(t/e, 10)`, a session has :math:`x = \sum_k u_k v(d_k)`. If the policy made the
+    log, its mean is :math:`\sum_d e\,v` and its variance at most about
+    :math:`\sum_k u_k^2 \mathrm{Var}\,v(d_k)`, as ranks of one list show different documents.
+
+    Parameters
+    ----------
+    counts : of sessions that had no part in the candidate.
+    policy : what production is taken for.
+    candidate : its scores, one per document.
+
+    Returns
+    -------
+    About standard normal if the policy made the log; positive where it leans to the candidate.
+
+    Examples
+    --------
+    >>> counts = Counts([0, 2], [[10, 90], [90, 10]], [[0, 0], [0, 0]])
+    >>> leaning(counts, ProductionPolicy.uniform([0, 2]), np.array([0.0, 3.0])) > 5
+    True
+    """
+    require(candidate.shape == (counts.documents,), "candidate", "one score per document",
+            candidate.shape)  # fmt: skip
+    u = 1 / np.arange(1, counts.ranks + 1)
+    own, target = policy.exposure(u), exposure(candidate, u, counts.offsets)
+    v = np.divide(target, own, out=np.zeros_like(own), where=own > 0)
+    v = np.minimum(v, CLIP)
+    excess = flat.query_sums((counts.mean_weight(u) - own) * v, counts.offsets)
+    chance = policy.rank_probabilities(counts.ranks)
+    means = flat.query_sums(chance * v[:, None], counts.offsets)
+    squares = flat.query_sums(chance * v[:, None] ** 2, counts.offsets)
+    variance = np.maximum(squares - means**2, 0.0) @ u**2
+    spread = float(np.sqrt(counts.sessions @ variance))
+    return float(counts.sessions @ excess) / spread if spread > 0 else 0.0
+
+
+def check_leaning(
+    counts: Counts, policy: ProductionPolicy, fit: ProductionFit, candidates: Sequence[Floats]
+) -> tuple[ProductionPolicy, ProductionFit]:
+    """What production is taken for once candidates are known: observed, where the log leans.
+
+    A kind that was asked for stays, and does not fit.
+    """
+    if policy.kind not in ("sampled", "uniform") or not candidates:
+        return policy, fit
+    judged = counts.part("all") if counts.judge is None else counts.judge
+    most = max((leaning(judged, policy, scores) for scores in candidates), key=abs)
+    if 2 * norm.sf(abs(most)) * len(candidates) > LEVEL:
+        return policy, fit
+    why = (
+        f"the log shows what the new ranker would show {'more' if most > 0 else 'less'} often than "
+        f"production's score says ({abs(most):.1f} standard deviations), as a log does that a "
+        f"guard made"
+    )
+    if fit.asked_for:
+        return policy, replace(fit, fits=False, sentence=f"{fit.sentence.rstrip('.')}, but {why}.")
+    everything = counts.part("all")
+    sentence = (
+        f"Production is taken as the log shows it (frequencies of {everything.total:,} sessions): "
+        f"{why}."
+    )
+    observed = ProductionPolicy.observed(everything)
+    return observed, ProductionFit("observed", True, sentence, fit.temperature)
