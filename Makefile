@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test check lint slow bench clean
+.PHONY: demo test check lint slow bench lock clean
 
 demo: $(READY)
 	$(BIN)/saferank demo
@@ -27,12 +27,21 @@ slow: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks $(TOPIC)
 
-$(READY): pyproject.toml constraints.txt
+# requirements.lock has every package but torch, with hashes; .ci/lock.py says why torch is apart.
+$(READY): pyproject.toml constraints.txt requirements.lock requirements-build.lock
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "saferank needs Python 3.11 or newer; try: make PYTHON=python3.12")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet -c constraints.txt -e ".[dev]"
+	$(BIN)/python -m pip install --quiet --require-hashes --no-deps -r requirements-build.lock
+	$(BIN)/python -m pip install --quiet --require-hashes --no-deps --no-build-isolation -r requirements.lock
+	$(BIN)/python -m pip install --quiet -c constraints.txt torch
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	$(BIN)/python -m pip check
 	touch $@
+
+# Versions and hashes again, after pyproject.toml or constraints.txt was changed by hand.
+lock: $(READY)
+	$(BIN)/python -m pip install --quiet uv==0.13.7
+	$(BIN)/python .ci/lock.py
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

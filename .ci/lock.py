@@ -1,4 +1,4 @@
-"""Write `requirements.lock` (third-party packages with hashes) and `constraints.txt` (versions).
+"""Write the lock files (third-party packages with hashes) and `constraints.txt` (versions alone).
 
 `make lock` calls it: uv resolves what `pyproject.toml` and the build need, for every platform and
 Python at once, keeping the versions of `constraints.txt` where they still fit. To take a newer
@@ -14,53 +14,49 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tempfile
 import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 HEADER = "# Written by `make lock`; .ci/lock.py says how.\n"
 OF_TORCH = re.compile(r"(torch|triton|cuda-.*|nvidia-.*)==")
-BUILD = ["editables", "pip"]
-"""What an editable install without isolation needs besides the build system's own requirements."""
+BUILD = ["editables", "pip", "setuptools"]
+"""What building without isolation needs besides the build system's own requirements."""
 
 
 def main() -> None:
-    """Resolve, then write both files."""
+    """Resolve, then write the three files."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    oldest = project["project"]["requires-python"].removeprefix(">=")
     build = "\n".join([*project["build-system"]["requires"], *BUILD])
-    known = "\n".join(
-        line for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line
-    )
-    entries = re.split(r"\n(?=\S)", _resolve(build, known).strip())
-    hashed = [entry for entry in entries if not OF_TORCH.match(entry)]
-    kept = [entry for entry in entries if not OF_TORCH.match(entry) or entry.startswith("torch=")]
-    (ROOT / "requirements.lock").write_text(HEADER + "\n".join(hashed) + "\n")
-    versions = [entry.split(" ")[0] for entry in kept]
-    (ROOT / "constraints.txt").write_text(HEADER + "\n".join(versions) + "\n")
+    known = (ROOT / "constraints.txt").read_text()
+    needed = _resolve(build, known, oldest, "pyproject.toml", "--extra", "dev")
+    hashed = [entry for entry in needed if not OF_TORCH.match(entry)]
+    kept = [entry for entry in needed if not OF_TORCH.match(entry) or entry.startswith("torch=")]
+    versions = "\n".join(entry.split(" ")[0] for entry in kept)
+    tools = _resolve(build, versions, oldest)
+    for name, entries in (("requirements.lock", hashed), ("requirements-build.lock", tools)):
+        (ROOT / name).write_text(HEADER + "\n".join(entries) + "\n")
+    (ROOT / "constraints.txt").write_text(HEADER + versions + "\n")
 
 
-def _resolve(build: str, known: str) -> str:
-    """The text of a requirements file with hashes."""
-    folder = ROOT / "build"
-    folder.mkdir(exist_ok=True)
-    (folder / "build.in").write_text(build)
-    (folder / "known.txt").write_text(known)
-    command = [
-        sys.executable, "-m", "uv", "pip", "compile", "pyproject.toml", "build/build.in",
-        "--extra", "dev", "--constraints", "build/known.txt", "--universal",
-        "--python-version", project_python(), "--generate-hashes", "--no-header", "--no-annotate",
-        "--quiet", "--no-emit-index-url",
-    ]  # fmt: skip
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)  # noqa: S603
+def _resolve(build: str, known: str, oldest: str, *more: str) -> list[str]:
+    """The entries of a requirements file with hashes."""
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "build.in").write_text(build)
+        (Path(folder) / "known.txt").write_text(known)
+        command = [
+            sys.executable, "-m", "uv", "pip", "compile", f"{folder}/build.in", *more,
+            "--constraints", f"{folder}/known.txt", "--universal", "--python-version", oldest,
+            "--generate-hashes", "--no-header", "--no-annotate", "--quiet",
+        ]  # fmt: skip
+        done = subprocess.run(  # noqa: S603
+            command, cwd=ROOT, capture_output=True, text=True, check=False
+        )
     if done.returncode:
         sys.exit(done.stderr)
-    return done.stdout
-
-
-def project_python() -> str:
-    """The oldest Python that is supported."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    return str(project["requires-python"].removeprefix(">="))
+    return re.split(r"\n(?=\S)", done.stdout.strip())
 
 
 if __name__ == "__main__":
