@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test check lint slow bench lock clean
+.PHONY: demo test check lint slow bench fuzz lock clean
 
 demo: $(READY)
 	$(BIN)/saferank demo
@@ -26,6 +26,10 @@ slow: $(READY)
 # Ratios measured side by side in one run; `make bench TOPIC=reading` runs one topic.
 bench: $(READY)
 	$(BIN)/python -m benchmarks $(TOPIC)
+
+# A million mutated inputs of everything that is read: make fuzz FUZZ="--minutes 5 --target letor".
+fuzz: $(READY)
+	PYTHONPATH=src:.:tests NUMBA_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m fuzz $(FUZZ)
 
 # requirements.lock has every package but torch, with hashes; .ci/lock.py says why torch is apart.
 $(READY): pyproject.toml constraints.txt requirements.lock requirements-build.lock

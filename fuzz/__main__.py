@@ -8,10 +8,11 @@ import tempfile
 from pathlib import Path
 
 from fuzz.folders import TARGETS as FOLDERS
+from fuzz.logs import TARGETS as LOGS
 from fuzz.parent import Report, distinct, run, save
 from fuzz.readers import TARGETS as READERS
 
-TARGETS = [*READERS, *FOLDERS]
+TARGETS = [*READERS, *LOGS, *FOLDERS]
 
 
 def main() -> None:

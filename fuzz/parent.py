@@ -18,7 +18,7 @@ from pathlib import Path
 import psutil
 
 from fuzz.target import Target
-from fuzz.worker import Worker
+from fuzz.worker import Worker, read_one
 
 STUCK = 20.0
 """Seconds of processor time, or thirty times as many on the clock, that one input may take."""
@@ -123,7 +123,8 @@ def _look(lane: Lane, targets: Sequence[Target], seed: int, report: Report, late
         lane.done = True
         return
     if not (lane.folder / "input").exists():
-        raise SystemExit("a worker could not begin:\n" + (lane.folder / "output.txt").read_text()[-3000:])
+        said = (lane.folder / "output.txt").read_text()[-3000:]
+        raise SystemExit(f"a worker could not begin:\n{said}")
     name, _, data = (lane.folder / "input").read_bytes().partition(b"\n")
     report.findings.append({"target": name.decode(), "what": fault, "data": data.hex()})
     _start(lane, targets, seed)
@@ -145,6 +146,27 @@ def _stuck(lane: Lane) -> str | None:
     limit = STUCK * (10 if first else 1)  # seeds are made first
     over = used - lane.seen[1] > limit or now - lane.seen[2] > 30 * limit
     return "no end in sight" if over else None
+
+
+def replay(target: Target, inputs: Sequence[Path], folder: Path) -> list[str]:
+    """Read kept inputs in a child; what is wrong with them, or with the last that it began."""
+    told = folder / "told.txt"
+    for name in ("seeds", target.name):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    child = os.fork()
+    if child == 0:
+        try:
+            with told.open("w") as file:
+                for path in inputs:
+                    print(path.name, file=file, end=": ", flush=True)
+                    ending, what = read_one(target, path.read_bytes(), folder / target.name)
+                    print(ending, what, file=file, flush=True)
+        finally:
+            os._exit(0)
+    _, status = os.waitpid(child, 0)
+    lines = told.read_text().splitlines()
+    found = [line for line in lines if ": finding " in line]
+    return [*found, f"{lines[-1:]}: the process ended"] if status else found
 
 
 def _collect(lane: Lane, report: Report) -> None:

@@ -1,4 +1,4 @@
-"""Files: LETOR text, items, logs, counts, conditions on a log, LightGBM text, and JSON records."""
+"""Files: LETOR text, items, LightGBM text, and JSON records."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import io
 import json
 import math
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,10 @@ from fuzz.target import Target
 from saferank.clicks import ClickModel
 from saferank.data import RankingData, read_items, read_letor
 from saferank.errors import InputError
-from saferank.logs import Counts, count, read_counts, save_counts
 from saferank.rankers.tree_scorer import TreeScorer
 
 
+@cache
 def small_world() -> RankingData:
     """A few queries with features, labels and production's scores."""
     return sr.data.synthetic("small", queries=3, seed=0).train
@@ -79,28 +80,30 @@ def _items_csv_seeds(_: Path) -> list[bytes]:
     header = b"query_id,doc_id,bm25,age,label,production_score\n"
     rows = b"1,a,0.5,1,0,0.1\n1,b,1.25,2,1,0.2\n2,a,-3,3,2,0.3\n2,c,,4,0,0.4\n"
     brand = b'query_id,doc_id,brand,price\n"a, b",1,x,5\nc,2,y,\nc,3,"x ""y""",1e3\n'
-    return [header + rows, brand, header.replace(b",", b"\t") + rows]
+    return [header + rows, brand]
 
 
 def _read_items_csv(data: bytes, folder: Path) -> None:
     path = folder / "items.csv"
     path.write_bytes(data)
     found = read_items(path)
-    _check_items(found)
     rows = list(csv.reader(io.StringIO(data.decode("utf-8-sig"), newline="")))
     header, body = rows[0], [row for row in rows[1:] if row]
     ensure(found.documents == len(body), "rows of a CSV table")
-    for name in ("production_score",):
-        if name in header:
-            column = sorted(_number(row[header.index(name)]) for row in body)
-            ensure(column == sorted(np.asarray(found.production).tolist()), name)
+    columns = {name: [_number(row[at]) for row in body] for at, name in enumerate(header)}
+    _check_items(found, columns)
 
 
-def _number(text: str) -> float:
-    return float(text.strip())
+def _number(text: str) -> float | None:
+    """As Python reads it; none where it is no number."""
+    try:
+        return math.nan if "_" in text else float(text)
+    except ValueError:
+        return None
 
 
-def _check_items(items: RankingData) -> None:
+def _check_items(items: RankingData, columns: dict[str, list[float | None]]) -> None:
+    """Laws of items, and that each column of numbers holds those of the file, in any order."""
     ensure(items.offsets[-1] == items.documents == items.features.shape[0], "documents")
     ensure(not np.isinf(items.features).any(), "a feature that is infinite")
     for values in (items.labels, items.production):
@@ -108,6 +111,18 @@ def _check_items(items: RankingData) -> None:
     query_ids, doc_ids = items.ids()
     pairs = set(zip(np.repeat(query_ids, items.sizes).tolist(), doc_ids.tolist(), strict=True))
     ensure(len(pairs) == items.documents, "a document twice in a query")
+    if items.production is not None and "production_score" in columns:
+        _check_column(items.production, columns["production_score"], "production's scores")
+    for at, feature in enumerate(items.schema.features if items.schema else ()):
+        if feature.kind == "number" and feature.name in columns:
+            _check_column(items.features[:, at], columns[feature.name], "a column of numbers")
+
+
+def _check_column(found: Any, expected: list[float | None], what: str) -> None:
+    numbers = [math.nan if one is None else one for one in expected]
+    with np.errstate(over="ignore"):
+        wanted = np.sort(np.array(numbers, dtype=np.float64).astype(found.dtype))
+    ensure(np.array_equal(np.sort(found), wanted, equal_nan=True), what)
 
 
 def _items_parquet_seeds(_: Path) -> list[bytes]:
@@ -123,86 +138,14 @@ def _read_items_parquet(data: bytes, folder: Path) -> None:
     path = folder / "items.parquet"
     path.write_bytes(data)
     found = read_items(path)
-    _check_items(found)
     table = pq.read_table(path)
     ensure(found.documents == table.num_rows, "rows of a Parquet table")
-    if found.production is not None:
-        column = [float(x) for x in table.column("production_score").to_pylist()]
-        ensure(sorted(column) == sorted(found.production.tolist()), "production's scores")
-
-
-def _log_seeds(_: Path) -> list[bytes]:
-    rows = {
-        "query_id": ["q", "q", "r", "r", "q"], "doc_id": [1, 2, 3, 1, 1], "rank": [1, 2, 1, 2, 1],
-        "click": [0, 1, 0, 1, 1],
-    }  # fmt: skip
-    summed = {
-        "query_id": [1, 1, 2], "doc_id": [1, 2, 3], "rank": [1, 2, 1], "impressions": [9, 5, 7],
-        "clicks": [3, 0, 7],
-    }  # fmt: skip
-    sessions = rows | {"session_id": ["s", "s", "t", "t", "u"]}
-    return [to_bytes(pa.table(one)) for one in (rows, summed, sessions)]
-
-
-def _read_log(data: bytes, folder: Path) -> None:
-    path = folder / "log.parquet"
-    path.write_bytes(data)
-    table = count(path).to_arrow()
-    shown, clicked = (np.asarray(table.column(name)) for name in ("impressions", "clicks"))
-    ensure(bool(np.all((clicked >= 0) & (clicked <= shown))), "clicks beyond impressions")
-
-
-def _counts_seeds(folder: Path) -> list[bytes]:
-    data = small_world()
-    path = folder / "seed.parquet"
-    counts = sr.clicks.simulate(
-        data, np.zeros(data.documents), sr.clicks.trust_bias(), sessions=40, seed=0
-    )
-    save_counts(counts, data, path)
-    return [path.read_bytes()]
-
-
-def _read_counts(data: bytes, folder: Path) -> None:
-    path = folder / "counts.parquet"
-    path.write_bytes(data)
-    _check_counts(read_counts(path))
-
-
-def _check_counts(counts: Counts) -> None:
-    shown, clicked = counts.impressions, counts.clicks
-    ensure(bool(np.all((clicked >= 0) & (clicked <= shown))), "clicks beyond impressions")
-    ensure(int(counts.sessions.min(initial=0)) >= 0, "negative sessions")
-    total = sum(int(x) for x in shown.ravel().tolist())
-    ensure(total == int(shown.sum()), "a sum that wraps")
-
-
-_LOG_SCHEMA = {
-    "rank": "int64", "day": "date", "at": "timestamp", "device": "string", "price": "float64",
-    "is_app": "boolean", "small": "int8", "cost": "decimal(9, 2)",
-}  # fmt: skip
-
-
-def _where_seeds(_: Path) -> list[bytes]:
-    return [
-        b"rank=3", b"day>=2026-01-31", b"at < 2026-01-31T12:00", b"device='mobile'", b"price!=0.5",
-        b"is_app==true", b"small<=-5", b"cost>1.25", b"device=",
-    ]  # fmt: skip
-
-
-def _read_where(data: bytes, _: Path) -> None:
-    import ibis
-
-    from saferank.logs.conditions import parse
-
-    table = ibis.table(_LOG_SCHEMA, name="log")
-    text = data.decode("utf-8", "replace")
-    condition = parse(text)
-    expression = condition.of(table)
-    ensure(condition.column in _LOG_SCHEMA, "a condition on a column that is not there")
-    sql = str(ibis.to_sql(table.filter(expression), dialect="duckdb"))
-    import sqlglot
-
-    ensure(len(sqlglot.parse(sql, read="duckdb")) == 1, "a condition that is several statements")
+    numbers = {
+        name: [None if x is None else float(x) for x in column.to_pylist()]
+        for name, column in zip(table.column_names, table.columns, strict=True)
+        if pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+    }
+    _check_items(found, numbers)
 
 
 def _tree_seeds(_: Path) -> list[bytes]:
@@ -258,8 +201,15 @@ def _assessment_seeds(folder: Path) -> list[bytes]:
     made = []
     for options in ({}, {"counts": counts, "users": sr.clicks.trust_bias()}):
         assessment = assess(scores, data, production=np.zeros(data.documents), **options)
-        made.append(assessment.save(folder).read_bytes())
-    return made
+        made.append(json.dumps(_shortened(json.loads(assessment.save(folder).read_bytes()))))
+    return [one.encode() for one in made]
+
+
+def _shortened(node: Any) -> Any:
+    """JSON with the first two of each list of numbers or objects."""
+    if isinstance(node, dict):
+        return {key: _shortened(value) for key, value in node.items()}
+    return [_shortened(one) for one in node[:2]] if isinstance(node, list) else node
 
 
 def _read_assessment(data: bytes, folder: Path) -> None:
@@ -267,7 +217,7 @@ def _read_assessment(data: bytes, folder: Path) -> None:
 
     (folder / FILE).write_bytes(data)
     found = Assessment.load(folder)
-    again = Assessment.from_record(found.record())
+    again = Assessment.from_record(json.loads(json.dumps(found.record())))
     ensure(again == found, "an assessment that changes when it is written")
     for interval in (found.new, found.production, found.difference):
         if interval is not None:
@@ -276,13 +226,10 @@ def _read_assessment(data: bytes, folder: Path) -> None:
 
 
 TARGETS = [
-    Target("letor", 0.16, _letor_seeds, _read_letor),
+    Target("letor", 0.14, _letor_seeds, _read_letor),
     Target("items-csv", 0.10, _items_csv_seeds, _read_items_csv),
-    Target("items-parquet", 0.08, _items_parquet_seeds, _read_items_parquet, mutate_parquet),
-    Target("log", 0.003, _log_seeds, _read_log, mutate_parquet),
-    Target("counts", 0.003, _counts_seeds, _read_counts, mutate_parquet),
-    Target("where", 0.13, _where_seeds, _read_where),
-    Target("trees", 0.08, _tree_seeds, _read_trees),
-    Target("bias", 0.15, _bias_seeds, _read_bias, mutate_json),
-    Target("assessment", 0.12, _assessment_seeds, _read_assessment, mutate_json),
+    Target("items-parquet", 0.06, _items_parquet_seeds, _read_items_parquet, mutate_parquet),
+    Target("trees", 0.12, _tree_seeds, _read_trees),
+    Target("bias", 0.14, _bias_seeds, _read_bias, mutate_json),
+    Target("assessment", 0.13, _assessment_seeds, _read_assessment, mutate_json),
 ]

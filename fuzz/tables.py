@@ -52,7 +52,7 @@ def mutate_parquet(data: bytes, rng: random.Random, others: Sequence[bytes]) -> 
 def _changed(table: pa.Table, rng: random.Random) -> pa.Table:
     at = rng.randrange(table.num_columns)
     name, column = table.column_names[at], table.column(at)
-    what = rng.randrange(8)
+    what = rng.randrange(10)
     if what == 0:
         return table.remove_column(at)
     if what == 1:
@@ -72,8 +72,9 @@ def _changed(table: pa.Table, rng: random.Random) -> pa.Table:
         )
     values = column.to_pylist()
     for _ in range(rng.choice((1, 1, 2))):
-        values[rng.randrange(len(values))] = rng.choice(_VALUES)
-    kind = column.type if rng.random() < 0.7 else rng.choice(_TYPES)
+        near = rng.random() < 0.5
+        values[rng.randrange(len(values))] = rng.choice(values if near else _VALUES)
+    kind = column.type if rng.random() < 0.8 else rng.choice(_TYPES)
     return table.set_column(at, name, _as(values, kind))
 
 

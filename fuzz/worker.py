@@ -20,7 +20,9 @@ from saferank.errors import SaferankError
 MEMORY = 6 << 30
 """Bytes of address space that an input may make a worker take besides what it has."""
 MOST_KEPT = 300
-"""Inputs of a target that are mutated further."""
+"""Refused inputs of a target that are mutated further."""
+MOST_GOOD = 60
+"""Accepted ones, besides the seeds."""
 
 
 @dataclass
@@ -52,6 +54,34 @@ def read_one(target: Target, data: bytes, folder: Path) -> tuple[str, str]:
 
 
 @dataclass
+class Pool:
+    """What a target's inputs are mutated from: most often inputs that are good."""
+
+    good: list[bytes]
+    odd: list[bytes] = field(default_factory=list)
+    seeds: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.seeds = len(self.good)
+
+    def choose(self, rng: random.Random) -> bytes:
+        """An input to mutate."""
+        return rng.choice(self.odd if self.odd and rng.random() < 0.4 else self.good)
+
+    def keep(self, data: bytes, rng: random.Random, *, good: bool) -> None:
+        """Keep an input that was accepted, or refused in a new way."""
+        if len(data) >= 20_000:
+            return
+        if not good:
+            if len(self.odd) < MOST_KEPT:
+                self.odd.append(data)
+        elif len(self.good) < self.seeds + MOST_GOOD:
+            self.good.append(data)
+        else:  # seeds stay
+            self.good[rng.randrange(self.seeds, len(self.good))] = data
+
+
+@dataclass
 class Worker:
     """Draws inputs from its own generator: the same seed gives the same inputs."""
 
@@ -66,14 +96,13 @@ class Worker:
         warnings.simplefilter("ignore")
         _limit_memory()
         rng = random.Random(f"{self.seed}:{skip}")
-        seeds = {one.name: one.seeds(self._place("seeds")) for one in self.targets}
-        kept = {name: list(data) for name, data in seeds.items()}
+        pools = {one.name: Pool(one.seeds(self._place("seeds"))) for one in self.targets}
         tallies = {one.name: Tally() for one in self.targets}
         shares = [one.share for one in self.targets]
         own = {one.name: self._place(one.name) for one in self.targets}
         for number in range(skip, inputs):
             (target,) = rng.choices(self.targets, shares)
-            pool = kept[target.name]
+            pool = pools[target.name]
             data = _mutated(target, pool, rng)
             self._begin(number, target, data)
             ending, what = read_one(target, data, own[target.name])
@@ -81,10 +110,9 @@ class Worker:
             setattr(tally, _COUNTS[ending], getattr(tally, _COUNTS[ending]) + 1)
             if ending == "finding":
                 self._tell(target, data, what)
-            elif (ending + what) not in tally.endings and len(pool) < MOST_KEPT:
-                tally.endings.add(ending + what)
-                if len(data) < 20_000:
-                    pool.append(data)
+            elif ending == "accepted" or what not in tally.endings:
+                tally.endings.add(what)
+                pool.keep(data, rng, good=ending == "accepted")
             if number % 500 == 0:
                 self._save(tallies, skip)
         self._save(tallies, skip)
@@ -112,13 +140,13 @@ class Worker:
         path.with_suffix(".new").replace(path)
 
 
-def _mutated(target: Target, pool: Sequence[bytes], rng: random.Random) -> bytes:
+def _mutated(target: Target, pool: Pool, rng: random.Random) -> bytes:
     """A mutated input; its bytes are changed where its structure is beyond the mutation."""
-    data = rng.choice(pool)
+    data = pool.choose(rng)
     try:
-        return target.mutate(data, rng, pool)
+        return target.mutate(data, rng, pool.good)
     except (ArithmeticError, LookupError, MemoryError, RecursionError, ValueError):
-        return mutate_bytes(data, rng, pool)
+        return mutate_bytes(data, rng, pool.good)
 
 
 _COUNTS = {"accepted": "accepted", "refused": "refused", "finding": "findings"}

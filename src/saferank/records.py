@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import types
 import typing
@@ -42,8 +43,13 @@ def from_dict(kind: type[T], record: object, name: str) -> T:
     for one in known.values():
         if one.name not in record and one.default is MISSING and one.default_factory is MISSING:
             raise InputError(f"`{name}` must have a value for `{one.name}`.")
-    hints = typing.get_type_hints(kind)
+    hints = _hints(kind)
     return kind(**{k: convert(hints[k], v, f"{name}.{k}") for k, v in record.items()})
+
+
+@functools.cache
+def _hints(kind: type) -> dict[str, Any]:
+    return typing.get_type_hints(kind)
 
 
 def convert(hint: Any, value: object, name: str) -> Any:

@@ -106,6 +106,15 @@ def test_a_kind_is_judged_by_all_rows_of_a_csv(tmp_path: Path) -> None:
     assert items.features[-1].tolist()[:2] == [1, 0]
 
 
+def test_rows_without_a_value_tell_nothing_of_a_csv_column(tmp_path: Path) -> None:
+    path = tmp_path / "items.csv"
+    rows = [f"1,{row},,x,{'' if row < 100_000 else 'true'}" for row in range(100_001)]
+    path.write_text("\n".join(["query_id,doc_id,empty,brand,app", *rows]))
+    kinds = {feature.name: feature.kind for feature in read_items(path).schema.features}
+    assert kinds["brand"] == "category"
+    assert kinds["app"] == "boolean"
+
+
 def test_categories_are_ordered_by_frequency_then_by_text() -> None:
     rng = np.random.default_rng(0)
     words = rng.choice(list("zyxwvu"), 40_000, p=[0.1, 0.1, 0.2, 0.3, 0.15, 0.15]).tolist()

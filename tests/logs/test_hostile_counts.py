@@ -65,6 +65,13 @@ def test_sessions_of_several_files_add_before_they_are_compared(tmp_path: Path) 
     assert sr.logs.count(paths).report.sessions == 20  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("name", ["impressions", "rank", "query_id"])
+def test_a_column_twice(name: str, tmp_path: Path) -> None:
+    table = pq.read_table(counts_file(tmp_path / "c.parquet", rank=[1, 2]))
+    pq.write_table(table.append_column(name, table.column(name)), tmp_path / "c.parquet")
+    refused(tmp_path / "c.parquet", "must be one column; got '2 columns'")
+
+
 def test_too_many_ranks(tmp_path: Path) -> None:
     refused(counts_file(tmp_path / "c.parquet", rank=[100_000, 1]), "--top K")
     assert sr.logs.count(tmp_path / "c.parquet", top=10).report.ranks == 1  # type: ignore[union-attr]

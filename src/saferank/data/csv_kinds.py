@@ -39,6 +39,8 @@ class _Seen:
         """Take a batch into account."""
         missing = pc.is_in(column, NULLS)
         texts = column.filter(pc.invert(missing))
+        if not len(texts):  # tells nothing, and `pc.all` of nothing is null
+            return
         number = pc.match_substring_regex(texts, _NUMBER)
         if self.odd is None and not pc.all(number).as_py():
             place = int(np.argmin(number.to_numpy(zero_copy_only=False)))

@@ -32,7 +32,8 @@ def blocks(path: Path, advance: Advance, *, size: int = BLOCK) -> Iterator[Bytes
             with gzip.GzipFile(fileobj=raw) as unzipped:
                 yield from _tracked(path, unzipped, raw, advance, size)
         else:
-            yield from _tracked(path, raw, raw, advance, size)
+            length = path.stat().st_size
+            yield from _tracked(path, raw, raw, advance, min(size, length + 1))
 
 
 def _tracked(

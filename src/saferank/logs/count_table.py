@@ -197,6 +197,9 @@ def _check_columns(schema: pa.Schema, name: str) -> None:
         raise InputError(
             f"`{name}` must have the columns {', '.join(COLUMNS)}; it lacks {', '.join(lacking)}."
         )
+    for column in (*COLUMNS, "part", "sessions"):
+        times = schema.names.count(column)
+        require(times <= 1, f"{column} of {name}", "one column", f"{times} columns")
     numbers = [c for c in (*COLUMNS[2:], "sessions") if c in schema.names]
     for column in numbers:
         kind = schema.field(column).type

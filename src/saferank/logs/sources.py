@@ -182,7 +182,11 @@ def check_parquet(files: Files, columns: Iterable[str]) -> None:
     wanted = set(columns)
     first: dict[str, str] = {}
     for path in files.paths:
-        kinds = {f.name: _kind(f.type) for f in _footer(path) if f.name in wanted}
+        fields = [f for f in _footer(path) if f.name in wanted]
+        kinds = {f.name: _kind(f.type) for f in fields}
+        for name in kinds:
+            times = sum(f.name == name for f in fields)
+            require(times == 1, f"{name} of {path}", "one column", f"{times} columns")
         first = first or kinds
         for name in sorted(wanted):
             here, there = kinds.get(name), first.get(name)
