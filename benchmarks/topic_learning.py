@@ -17,7 +17,7 @@ from saferank.data import RankingData, Scaling, synthetic
 from saferank.data.synthetic import PRESETS
 from saferank.objectives import OBJECTIVES, Context
 from saferank.rankers.goals import ExposureGoal
-from saferank.rankers.networks import feed_forward
+from saferank.rankers.networks import make_network
 from saferank.rankers.problem import Log, terms
 from saferank.rankers.training import Part, Settings, Training
 
@@ -35,7 +35,7 @@ def rows(queries: int = PRESETS["mslr"].queries[0]) -> Iterator[Row]:
     context = Context(counts.total, 0.1, weights, users)
     objective = OBJECTIVES["prpo"].build(context)
     goal = ExposureGoal(data.queries, objective, known, weights, log.share())
-    module = feed_forward(data.width, (64, 64), seed=0)
+    module = make_network(data.width, (64, 64), seed=0)
     training = Training(module, Part(data, goal), Part(data, goal), Settings())
     batches = [np.arange(q, min(q + 64, data.queries)) for q in range(0, data.queries, 64)]
     training._step(batches[0])  # compiled by now

@@ -138,7 +138,7 @@ def _read_items_parquet(data: bytes, folder: Path) -> None:
     path = folder / "items.parquet"
     path.write_bytes(data)
     found = read_items(path)
-    table = pq.read_table(path)
+    table = pq.ParquetFile(path).read()
     ensure(found.documents == table.num_rows, "rows of a Parquet table")
     numbers = {
         name: [None if x is None else float(x) for x in column.to_pylist()]

@@ -41,7 +41,7 @@ def mutate_parquet(data: bytes, rng: random.Random, others: Sequence[bytes]) -> 
     if rng.random() < 0.3:
         return mutate_bytes(data, rng, others)
     try:
-        table = pq.read_table(pa.BufferReader(data))
+        table = pq.ParquetFile(pa.BufferReader(data)).read()
         for _ in range(rng.choice((1, 1, 2, 3))):
             table = _changed(table, rng)
         return to_bytes(table)

@@ -43,7 +43,7 @@ def from_dict(kind: type[T], record: object, name: str) -> T:
     for one in known.values():
         if one.name not in record and one.default is MISSING and one.default_factory is MISSING:
             raise InputError(f"`{name}` must have a value for `{one.name}`.")
-    hints = _hints(kind)
+    hints = _hints(typing.cast(Any, kind))
     return kind(**{k: convert(hints[k], v, f"{name}.{k}") for k, v in record.items()})
 
 

@@ -107,6 +107,8 @@ def test_a_feature_that_is_not_finite_is_named() -> None:
         ({"centre": ["a", 1.0, 1.0, 1.0]}, "record of a scaling"),
         ({"centre": [float("nan")] * 4}, "finite numbers"),
         ({"more": 1}, "a record of"),
+        ({"encoding": 0}, "encoding"),
+        ({"encoding": ""}, "encoding"),
     ],
 )
 def test_a_bad_record_is_refused(change: dict[str, object], message: str) -> None:

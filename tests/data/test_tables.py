@@ -184,6 +184,7 @@ def test_a_bad_table_gets_one_sentence(
         ("query_id,doc_id,label\n1,2,\n", "row 1: expected a finite number, at least 0, in column"),
         ("query_id,doc_id,x\n1,2,1e99\n", "row 1: expected a finite number in column `x`"),
         ("query_id,doc_id,x\n", "at least one row"),
+        ("query_id,doc_id,x\n1,a,3\n1,a\x00,3\n", "without the character NUL; got 'a.x00'"),
     ],
 )
 def test_a_bad_csv_gets_one_sentence(tmp_path: Path, text: str, message: str) -> None:

@@ -72,6 +72,12 @@ def test_a_column_twice(name: str, tmp_path: Path) -> None:
     refused(tmp_path / "c.parquet", "must be one column; got '2 columns'")
 
 
+def test_ids_that_differ_in_a_character_that_numpy_drops(tmp_path: Path) -> None:
+    path = counts_file(tmp_path / "c.parquet", doc_id=["x", "x\x00"])
+    with pytest.raises(InputError, match="without the character NUL"):
+        sr.logs.read_counts(path)
+
+
 def test_too_many_ranks(tmp_path: Path) -> None:
     refused(counts_file(tmp_path / "c.parquet", rank=[100_000, 1]), "--top K")
     assert sr.logs.count(tmp_path / "c.parquet", top=10).report.ranks == 1  # type: ignore[union-attr]

@@ -12,7 +12,7 @@ from saferank.objectives import OBJECTIVES
 from saferank.rankers.goals import ImitationGoal, Place, PointwiseGoal
 from saferank.rankers.learning import _Run
 from saferank.rankers.methods import METHODS
-from saferank.rankers.networks import backward, feed_forward, joined
+from saferank.rankers.networks import backward, joined, make_network
 from saferank.rankers.problem import Log
 from saferank.rankers.training import Part, evaluate
 
@@ -52,7 +52,7 @@ def test_gradient_in_the_scores(objective):
 @pytest.mark.parametrize("objective", ["utility", "prpo", "prpo-floor", "safe-dr"])
 def test_gradient_in_the_parameters_of_a_network(objective):
     data, goal = policy_goal(objective)
-    module = feed_forward(data.width, (8,), seed=2).double()
+    module = make_network(data.width, (8,), seed=2).double()
     part = Part(data, goal)
 
     def outputs():

@@ -6,10 +6,20 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from saferank.data.decimals import Bytes
+from saferank.errors import InputError
 from saferank.flat import Array, Ints
 from saferank.kernels import kernel
+
+
+def check_texts(ids: pa.Array | pa.ChunkedArray) -> None:
+    """Refuse ids that hold the character NUL: NumPy drops it at the end, and two would be one."""
+    bad = ids.filter(pc.match_substring(ids, "\x00"))
+    if len(bad):
+        raise InputError(f"ids must be texts without the character NUL; got {bad[0].as_py()!r}.")
 
 
 def words_at(text: Bytes, spans: npt.NDArray[np.int32]) -> Array:

@@ -182,7 +182,8 @@ class Scaling:
         encoding = record.get("encoding")
         parts = {name: value for name, value in record.items() if name != "encoding"}
         try:
-            return cls(**parts, encoding=encoding and Encoding.from_dict(encoding))
+            known_encoding = None if encoding is None else Encoding.from_dict(encoding)
+            return cls(**parts, encoding=known_encoding)
         except (TypeError, ValueError) as error:
             raise InputError(f"`scaling` must be a record of a scaling; {error}") from error
 

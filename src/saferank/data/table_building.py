@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from saferank.data.column_readers import floats, is_number, reader_of, singles
 from saferank.data.features import Feature, FeatureSchema
 from saferank.data.frames import is_text, plain_array
-from saferank.data.ids import from_words
+from saferank.data.ids import check_texts, from_words
 from saferank.data.letor import LIMIT
 from saferank.data.ranking import Features, RankingData
 from saferank.data.table_layout import IDS, LIST, Layout
@@ -165,6 +165,7 @@ def _encoded(parts: list[pa.Array], spelled: bool) -> tuple[Ints, Array]:
     distinct = encoded.dictionary
     if pa.types.is_integer(distinct.type):
         return codes, distinct.to_numpy()
+    check_texts(distinct)
     if spelled:
         ids, _ = from_words(np.array([word.encode() for word in distinct.to_pylist()]))
         return codes, ids

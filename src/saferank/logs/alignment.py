@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from saferank import flat
 from saferank.data import RankingData
+from saferank.data.ids import check_texts
 from saferank.errors import InputError, require
 from saferank.flat import Ints
 from saferank.logs.count_table import CountTable
@@ -293,6 +294,9 @@ def _counted_items(table: Any) -> RankingData:
     """Every document of a table of counts, without features."""
     keys = ("query_id", "doc_id")
     pairs = table.select(*keys).distinct().order_by(*keys).to_pyarrow()
+    for key in keys:
+        if pa.types.is_string(pairs[key].type):
+            check_texts(pairs[key])
     query, doc = (
         pairs[key].to_numpy().astype(str if pa.types.is_string(pairs[key].type) else np.int64)
         for key in keys

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from saferank.data.ranking import Features
 from saferank.errors import InputError, require
 from saferank.flat import Floats
+from saferank.rankers import feed_forward
 from saferank.rankers.tensors import read_tensors
 from saferank.seeds import generator
 from saferank.threads import run_all
@@ -33,7 +34,7 @@ ModuleFactory = Callable[[int], nn.Module]
 _ROWS = 4096
 
 
-def feed_forward(width: int, hidden: Sequence[int], seed: int) -> nn.Module:
+def make_network(width: int, hidden: Sequence[int], seed: int) -> nn.Module:
     """A linear module, or an MLP with ReLU where `hidden` names layers."""
     rng = generator(seed, "network")
     module = _layers(width, hidden).to_empty(device="cpu")
@@ -72,9 +73,16 @@ class NetworkScorer:
         return "mlp" if self.hidden else "linear"
 
     def scores(self, features: Features) -> Floats:
-        """One score a document."""
+        """One score per document; without torch, but for modules of a user's own."""
+        if self.hidden is not None:
+            return feed_forward.score(self._layers(), features)
         with one_thread_each(), torch.inference_mode():
             return joined(forward(self.module, features))
+
+    def _layers(self) -> list[tuple[Any, Any]]:
+        state = {name: value.numpy(force=True) for name, value in self.module.state_dict().items()}
+        names = [name for name in state if name.endswith(".weight")]
+        return [(state[name], state[name.replace("weight", "bias")]) for name in names]
 
     def copy(self) -> Self:
         """The same scorer with parameters of its own."""

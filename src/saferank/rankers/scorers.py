@@ -10,7 +10,7 @@ import torch
 
 from saferank.flat import Floats
 from saferank.rankers.boosting import Trees
-from saferank.rankers.networks import ModuleFactory, NetworkScorer, feed_forward
+from saferank.rankers.networks import ModuleFactory, NetworkScorer, make_network
 from saferank.rankers.training import History, Part, Settings, Training
 
 
@@ -89,7 +89,7 @@ class Networks:
                 torch.manual_seed(seed)
                 return NetworkScorer(self.own(width), width, None)
         hidden = settings.hidden if self.deep else ()
-        return NetworkScorer(feed_forward(width, hidden, seed), width, hidden)
+        return NetworkScorer(make_network(width, hidden, seed), width, hidden)
 
     def fit(
         self, start: NetworkScorer, train: Part, validation: Part, run: Run
