@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -206,3 +207,35 @@ def test_a_count_that_is_stopped_leaves_nothing(number: signal.Signals, tmp_path
     assert process.returncode == 128 + number
     assert said == STOPPED
     assert list(folder.iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_workers_of_a_study_end_with_it(number: signal.Signals, tmp_path: Path) -> None:
+    """Two workers are at work when the parent is ended, or killed, and are gone soon after."""
+    arguments = ("--data", "synthetic:small:60", "--sessions", "1000", "--seeds", "2")
+    command = ("reproduce", "2", *arguments, "--workers", "2", "-o", tmp_path / "study")
+    with start(*command) as process:
+        parent, workers = psutil.Process(process.pid), []
+        until = time.monotonic() + 120
+        while len(workers) < 2 and process.poll() is None and time.monotonic() < until:
+            time.sleep(0.05)
+            workers = [one for one in parent.children(recursive=True) if _is_working(one)]
+        assert len(workers) >= 2, "the study ended, or never had two workers"
+        process.send_signal(number)
+        process.communicate(timeout=120)
+    assert process.returncode == (-number if number == signal.SIGKILL else 128 + number)
+    _, left = psutil.wait_procs(workers, timeout=30)
+    assert left == []
+    names = [path.name for path in tmp_path.rglob("*")]
+    if number == signal.SIGTERM:
+        assert [name for name in names if name.startswith(".saferank-tmp-")] == []
+
+
+def _is_working(process: psutil.Process) -> bool:
+    """It has begun: starting Python takes about a second."""
+    try:
+        times = process.cpu_times()
+        return times.user + times.system > 2 and "resource_tracker" not in str(process.cmdline())
+    except psutil.Error:
+        return False
