@@ -200,7 +200,7 @@ def test_a_killed_process_resumes_to_the_same_file(tmp_path):
         process = subprocess.Popen([sys.executable, script, folders[1]], env=environment)
         checkpoint, before = folders[1] / "checkpoint", time.monotonic()
         while kills < 2 and process.poll() is None and time.monotonic() - before < 60:
-            if any(checkpoint.glob("*/*/state.json")):
+            if any(checkpoint.glob("**/state.json")):
                 time.sleep(0.05 * (kills + 1))
                 process.send_signal(signal.SIGKILL)
                 kills += 1

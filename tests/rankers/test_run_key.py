@@ -187,6 +187,6 @@ def test_a_killed_run_does_not_resume_with_another_click_model(tmp_path, monkeyp
     monkeypatch.setattr(Training, "_step", breaking)
     with pytest.raises(KeyboardInterrupt):
         learn(WORLD.train, COUNTS, USERS, checkpoint=tmp_path / "there", **shared)
-    assert any((tmp_path / "there").glob("*/ranker/state.json"))
+    assert any((tmp_path / "there").glob("*/fold-1/ranker/state.json"))
     resumed = learn(WORLD.train, COUNTS, other, checkpoint=tmp_path / "there", **shared)
     assert np.array_equal(whole.scores(WORLD.test), resumed.scores(WORLD.test))

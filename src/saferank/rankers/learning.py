@@ -27,17 +27,17 @@ from saferank.rankers.goals import (
 )
 from saferank.rankers.lambdas import LambdaGoal
 from saferank.rankers.methods import METHODS, Recipe, default_method
-from saferank.rankers.problem import Log, label_terms, labelled, split, terms
+from saferank.rankers.problem import Log, label_terms, labelled, terms
 from saferank.rankers.promises import promised, settle_start
 from saferank.rankers.ranker import Card, Ranker, versions
 from saferank.rankers.run_key import run_key
 from saferank.rankers.scorers import Run, Scorer, family
 from saferank.rankers.shown import Production, Shown, settle_production
+from saferank.rankers.stopping import Curves, Pass, fit_in_passes, folds, split
 from saferank.rankers.training import History, Part
 from saferank.seeds import derive
 
 Given = tuple[RankingData, Counts | None]
-Histories = dict[str, dict[str, list[float]]]
 
 
 def learn(
@@ -66,9 +66,10 @@ def learn(
     without it, propensities are the log's own averages. `production_kind` is what production does
     with its scores: "auto" asks the log, "sampled" believes that they were drawn from as they are
     (`saferank.policies`). `validation` are queries and counts to
-    stop by; without it 15 % of the queries seen are held out. Further options are the parts of
-    the method's `Recipe`: `gain=`, `objective=`, `scorer=`, `delta=`, `weights=`, `start=`,
-    `keep=`, `settings=` and so on. DM and DR first fit relevance to the clicks, unless a
+    stop by; without it 15 % of the queries seen are held out, or, with at most 100 of them, the
+    number of steps is chosen by cross-validation and then taken on all. Further options are the
+    parts of the method's `Recipe`: `gain=`, `objective=`, `scorer=`, `delta=`, `weights=`,
+    `start=`, `keep=`, `settings=` and so on. DM and DR first fit relevance to the clicks, unless a
     `predictor` (of `fit_relevance`, or a model of your own) is given; it stays with the ranker.
     A run with a `checkpoint` folder goes on where it was killed. `click_model_from` is kept with
     the ranker: where the click model comes from, in words.
@@ -90,7 +91,7 @@ def learn(
     run = _Run(recipe, users, production, seed, predictor, shown)
     part = None if counts is None else counts.part("learn")
     log, held = run.logs(data, part, validation)
-    folder = None if checkpoint is None else Path(checkpoint) / run.key(method, log)
+    folder = None if checkpoint is None else Path(checkpoint) / run.key(method, log, held)
     scorer, histories = run.scorer(log, held, folder)
     if folder is not None:
         _remove(folder)
@@ -125,8 +126,8 @@ def fit_relevance(
     """
     run = _Run(METHODS["dm"].changed(**changes), users, production, seed)
     log, held = run.logs(data, counts.part("learn"), validation)
-    scorer, history = run.regression(log, held, None)
-    card = run.card("relevance", data, counts, {"ranker": _plain(history)})
+    scorer, histories = fit_in_passes(run.regression, log, held, seed, None)
+    card = run.card("relevance", data, counts, {"ranker": histories["regression"]})
     return Ranker(scorer, run.scaling_of(data), card, features=run.features)
 
 
@@ -155,9 +156,9 @@ class _Run:
         data: RankingData,
         counts: Counts | None,
         validation: tuple[RankingData, Counts | None] | None,
-    ) -> tuple[Log, Log]:
+    ) -> tuple[Log, Log | None]:
         """Training and validation queries, scaled, with production's scores where known."""
-        require(data.width > 0, "items", "documents with at least one feature", "none")
+        require(data.width > 0, "items", "documents with at least one feature", data.width)
         model = self._model()
         self.features = data.schema if model is None else model.features
         log = self._log(self._with_production(data, self.production), counts)
@@ -169,14 +170,13 @@ class _Run:
             aside = validation[1] and validation[1].part("learn")
             held = self._log(self._with_production(validation[0], ranker), aside)
             held = replace(held, policy=self.shown.elsewhere(held.data, held.counts))
-            self._given = self._given[0], (held.data, validation[1])
+            self._given = self._given[0], (held.data, aside)
         train, held = split(log, held, self.seed)
         clicked = self.recipe.gain == "labels" or bool(log.counts.clicks.any())
-        require(clicked, "counts", "of at least one click", "none")
+        require(clicked, "counts", "of at least one click", 0)
+        self._check_start(train, held or train)
         scaling = self.scaling_of(log.data)
-        self._check_start(train, held)
-        self._unscaled = (train.data, held.data)
-        return _scaled(train, scaling), _scaled(held, scaling)
+        return _scaled(train, scaling), None if held is None else _scaled(held, scaling)
 
     def _log(self, data: RankingData, counts: Counts | None) -> Log:
         if self.recipe.gain == "labels":
@@ -186,7 +186,11 @@ class _Run:
         require(
             counts.ranks == self.users.ranks, "users", f"of {counts.ranks} ranks", self.users.ranks
         )
-        return Log(data, counts)
+        known = None
+        if self.predictor is not None and GAINS[self.recipe.gain].needs_predictions:
+            # a predictor scales features for itself, so it is asked before they are scaled here
+            known = expit(self.predictor.scores(data))
+        return Log(data, counts, predicted=known)
 
     def _check_start(self, *logs: Log) -> None:
         unknown = any(log.data.production is None for log in logs)
@@ -232,10 +236,13 @@ class _Run:
 
     # -- what is reached for -------------------------------------------------------------------
 
-    def goals(self, log: Log, held: Log, found: tuple[Floats, Floats] | None) -> tuple[Goal, Goal]:
+    def goals(
+        self, log: Log, held: Log | None, found: tuple[Floats, Floats] | None
+    ) -> tuple[Goal, Goal]:
         """The objective on training queries (propensities clipped) and on validation queries."""
-        train_terms = self._terms(log, found and found[0], clip=True)
-        held_terms = self._terms(held, found and found[1], clip=False)
+        train_terms = held_terms = self._terms(log, found and found[0], clip=True)
+        if held is not None:
+            held_terms = self._terms(held, found and found[1], clip=False)
         entry = OBJECTIVES[self.recipe.objective]
         sessions = log.counts.total
         given = entry.delta if self.recipe.delta is None else self.recipe.delta
@@ -251,7 +258,7 @@ class _Run:
         objective = entry.build(context)
         goal, check = (
             self._goal(part, objective, known)
-            for part, known in ((log, train_terms), (held, held_terms))
+            for part, known in ((log, train_terms), (held or log, held_terms))
         )
         return goal, promised(check, self.recipe)
 
@@ -307,41 +314,41 @@ class _Run:
 
     # -- how it is reached ---------------------------------------------------------------------
 
-    def scorer(self, log: Log, held: Log, folder: Path | None) -> tuple[Scorer, Histories]:
+    def scorer(self, log: Log, held: Log | None, folder: Path | None) -> tuple[Scorer, Curves]:
         """The learned scorer, and the histories of what was trained."""
-        histories: Histories = {}
+        return fit_in_passes(self._learn, log, held, self.seed, folder)
+
+    def _learn(self, at: Pass) -> Scorer:
+        """One pass: the regression where gains need one, the start, the ranker."""
         found = None
         if self.recipe.gain != "labels" and GAINS[self.recipe.gain].needs_predictions:
-            found, histories["regression"] = self._predictions(log, held, folder)
-        goal, held_goal = self.goals(log, held, found)
-        start = self._start(log, held, folder and folder / "start")
+            found = self._predictions(at)
+        goals = self.goals(at.log, at.held, found)
+        start = self._start(at)
         train, check = (
             Part(part.data, aim, part.data.production if self.recipe.start == "add" else None)
-            for part, aim in ((log, goal), (held, held_goal))
+            for part, aim in zip((at.log, at.held or at.log), goals, strict=True)
         )
-        run = Run(self.recipe.settings, derive(self.seed, "learning"), folder and folder / "ranker")
-        scorer, history = family(self.recipe.scorer).fit(start, train, check, run)
-        histories["ranker"] = _plain(history)
-        return scorer, histories
+        run = Run(self.recipe.settings, derive(self.seed, "learning"))
+        return at.fit("ranker", family(self.recipe.scorer), start, train, check, run)
 
-    def _predictions(
-        self, log: Log, held: Log, folder: Path | None
-    ) -> tuple[tuple[Floats, Floats], dict[str, list[float]]]:
-        """Predicted relevance of training and validation documents, and how it was fitted."""
+    def _predictions(self, at: Pass) -> tuple[Floats, Floats]:
+        """Predicted relevance of training and validation documents."""
+        logs = (at.log, at.held or at.log)
         if self.predictor is not None:
-            # the logs are scaled for the ranker by now; a predictor scales for itself
-            one, two = (expit(self.predictor.scores(part)) for part in self._unscaled)
-            return (one, two), {}
-        fitted, history = self.regression(log, held, folder and folder / "regression")
-        self.fitted = fitted
-        both = (expit(fitted.scores(log.data.features)), expit(fitted.scores(held.data.features)))
-        return both, _plain(history)
+            one, two = (log.predicted for log in logs)
+            assert one is not None
+            assert two is not None
+            return one, two
+        self.fitted = self.regression(at)
+        one, two = (expit(self.fitted.scores(log.data.features)) for log in logs)
+        return one, two
 
-    def regression(self, log: Log, held: Log, folder: Path | None) -> tuple[Scorer, History]:
+    def regression(self, at: Pass) -> Scorer:
         """A scorer whose scores are logits of relevance, fitted to the clicks."""
         assert self.users is not None
         parts = []
-        for part, clip in ((log, True), (held, False)):
+        for part, clip in ((at.log, True), (at.held or at.log, at.held is None)):
             averaged = not clip or self.recipe.propensities == "averaged"
             known = part.propensities(self.users, self.weights, averaged=averaged)
             known = known.clipped(part.counts.total) if clip else known
@@ -349,29 +356,29 @@ class _Run:
             goal = PointwiseGoal(part.data.queries, loss, 1 / part.counts.total)
             parts.append(Part(part.data, goal))
         kind, seed = family(self.recipe.scorer), derive(self.seed, "regression")
-        fresh = kind.fresh(log.data.width, self.recipe.settings, seed)
-        run = Run(self.recipe.settings, seed, folder, "regression")
-        return kind.fit(fresh, parts[0], parts[1], run)
+        fresh = kind.fresh(at.log.data.width, self.recipe.settings, seed)
+        run = Run(self.recipe.settings, seed, label="regression")
+        return at.fit("regression", kind, fresh, parts[0], parts[1], run)
 
-    def _start(self, log: Log, held: Log, folder: Path | None) -> Scorer:
+    def _start(self, at: Pass) -> Scorer:
         model = self._model()
         if model is not None:
             return model.scorer.copy()
         kind, seed = family(self.recipe.scorer), derive(self.seed, "start")
-        fresh = kind.fresh(log.data.width, self.recipe.settings, seed)
+        fresh = kind.fresh(at.log.data.width, self.recipe.settings, seed)
         if self.recipe.start == "scratch":
             return fresh
         if self.recipe.start == "add":
             return fresh.silenced()
         train, check = (
             Part(part.data, ImitationGoal(part.data.queries, part.shown_like()))
-            for part in (log, held)
+            for part in (at.log, at.held or at.log)
         )
-        run = Run(self.recipe.settings, seed, folder, "imitating production")
-        return kind.fit(fresh, train, check, run)[0]
+        run = Run(self.recipe.settings, seed, label="imitating production")
+        return at.fit("start", kind, fresh, train, check, run)
 
     def card(
-        self, method: str, data: RankingData, counts: Counts | None, histories: Histories
+        self, method: str, data: RankingData, counts: Counts | None, histories: Curves
     ) -> Card:
         """Where the ranker comes from."""
         part = None if counts is None else counts.part("learn")
@@ -387,13 +394,14 @@ class _Run:
             data=data.fingerprint(),
             keep=self.recipe.keep,
             slack=self.recipe.slack,
-            history=histories["ranker"],
-            regression=histories.get("regression", {}),
+            history=_plain(histories["ranker"]),
+            regression=_plain(histories["regression"]) if "regression" in histories else {},
             versions=versions(),
         )
 
-    def key(self, method: str, log: Log) -> str:
+    def key(self, method: str, log: Log, held: Log | None) -> str:
         """Names this run: no run with any other input has its checkpoint."""
+        parts = [log] if held else [log, *(others for others, _ in folds(log, self.seed))]
         ranker = self.production if isinstance(self.production, Ranker) else None
         return run_key(
             method,
@@ -401,8 +409,8 @@ class _Run:
             self.seed,
             learned_from=self._given[0],
             validation=self._given[1],
-            sessions=[log.counts.total],
-            shown=self.shown.name,
+            sessions=[part.counts.total for part in parts],
+            shown=None if log.policy is None else log.policy.exposure(self.weights),
             users=self.users,
             production=ranker,
             predictor=self.predictor,

@@ -16,9 +16,6 @@ from saferank.logs import Counts
 from saferank.objectives import Terms
 from saferank.plackett_luce import exposure
 from saferank.policies import ProductionPolicy
-from saferank.seeds import generator
-
-HELD_OUT = 0.15
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +26,8 @@ class Log:
     counts: Counts
     policy: ProductionPolicy | None = None
     """What production does, where that is not drawing from its scores."""
+    predicted: Floats | None = None
+    """Predicted relevance of each document, where a predictor was given."""
 
     def __post_init__(self) -> None:
         same = np.array_equal(self.data.offsets, self.counts.offsets)
@@ -37,7 +36,9 @@ class Log:
     def subset(self, queries: flat.Array) -> Log:
         """Some queries of it."""
         policy = None if self.policy is None else self.policy.subset(queries)
-        return Log(self.data.subset(queries), self.counts.subset(queries), policy)
+        positions, _ = flat.gather(self.data.offsets, np.asarray(queries, dtype=np.int64))
+        predicted = None if self.predicted is None else self.predicted[positions]
+        return Log(self.data.subset(queries), self.counts.subset(queries), policy, predicted)
 
     def seen(self) -> Log:
         """The queries that had sessions: the others carry no weight."""
@@ -74,21 +75,6 @@ class Log:
             return observed
         known = exact(self.data.production, self.data.offsets, users, weights)
         return replace(known, rho=observed.rho, seen=observed.seen) if averaged else known
-
-
-def split(log: Log, validation: Log | None, seed: int) -> tuple[Log, Log]:
-    """Training and validation queries, seen ones only; without `validation` 15 % are held out."""
-    train = log.seen()
-    require(train.counts.total > 0, "counts", "of at least one session", train.counts.total)
-    if validation is not None:
-        held = validation.seen()
-        require(held.counts.total > 0, "validation", "of at least one session", 0)
-        return train, held
-    if train.data.queries == 1:
-        return train, train  # nothing to hold out: the one query has to serve for both
-    order = generator(seed, "held out").permutation(train.data.queries)
-    count = min(max(1, round(HELD_OUT * order.size)), order.size - 1)
-    return train.subset(np.sort(order[count:])), train.subset(np.sort(order[:count]))
 
 
 def total_weight(offsets: flat.Ints, weights: Floats) -> Floats:

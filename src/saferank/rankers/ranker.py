@@ -188,6 +188,7 @@ class Ranker:
             self.scorer.fingerprint(),
             self.scaling.record(),
             self.adds_production,
+            self.production_temperature,
             self.features.to_dict(),
         ]
         text = json.dumps(parts, sort_keys=True)

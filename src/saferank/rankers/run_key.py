@@ -11,6 +11,7 @@ import numpy as np
 
 from saferank.clicks import ClickModel
 from saferank.data import RankingData
+from saferank.flat import Floats
 from saferank.logs import Counts
 from saferank.objectives import schedule
 from saferank.rankers.methods import Recipe
@@ -52,7 +53,7 @@ def run_key(
     users: ClickModel | None,
     production: Ranker | None,
     predictor: Ranker | None,
-    shown: str = "sampled",
+    shown: Floats | None = None,
 ) -> str:
     """Name a run by its inputs; callables go in by what they compute.
 
@@ -63,12 +64,13 @@ def run_key(
     learned_from, validation
         Queries and counts; production's scores are with the data.
     sessions
-        The numbers of sessions N for which a schedule of the recipe is asked.
+        The numbers of sessions N of everything that is trained on: all queries, then each fold's
+        where there are folds. A schedule of the recipe is asked for them.
     users, production, predictor
         The click model, the ranker that showed the documents (where it is one, and not scores
         alone), the regression behind DM and DR.
     shown
-        What production does with its scores.
+        Production's exposures, where they are not those of drawing from its scores.
 
     Returns
     -------
@@ -79,6 +81,7 @@ def run_key(
     digest.add("shown", shown)
     digest.add("versions", versions())
     digest.add("method", [method, seed])
+    digest.add("sessions", list(sessions))
     parts = recipe.record()
     if callable(recipe.delta):
         parts["delta"] = [schedule(recipe.delta)(n) for n in sessions]

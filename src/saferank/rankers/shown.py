@@ -26,11 +26,6 @@ class Shown:
     temperature: float = 1.0
     """Production's scores are divided by it: drawing from them then comes near to what it does."""
 
-    @property
-    def name(self) -> str:
-        """What tells two of them apart, beside the scores."""
-        return "sampled" if self.policy is None else self.policy.kind
-
     def elsewhere(self, data: RankingData, counts: Counts) -> ProductionPolicy | None:
         """The same kind of policy on other queries."""
         if self.policy is None:
