@@ -33,6 +33,9 @@ class ClickModel:
 
     alpha: Floats
     beta: Floats
+    deviation: float = 0.0
+    """How far click probabilities were found to lie from this model, typically (`saferank bias`);
+    0: no deviation was found."""
 
     def __post_init__(self) -> None:
         alpha, beta = _probabilities("alpha", self.alpha), _probabilities("beta", self.beta)
@@ -41,6 +44,8 @@ class ClickModel:
         require(bool(np.all(total <= 1 + 1e-12)), "alpha + beta", "at most 1", total.tolist())
         object.__setattr__(self, "alpha", alpha)
         object.__setattr__(self, "beta", beta)
+        sane = bool(np.isfinite(self.deviation)) and self.deviation >= 0
+        require(sane, "deviation", "at least 0", self.deviation)
 
     @property
     def ranks(self) -> int:
@@ -67,12 +72,15 @@ class ClickModel:
         require(ranks >= 1, "ranks", "at least 1", ranks)
         missing = max(0, ranks - self.ranks)
         return ClickModel(
-            np.pad(self.alpha, (0, missing))[:ranks], np.pad(self.beta, (0, missing))[:ranks]
+            np.pad(self.alpha, (0, missing))[:ranks],
+            np.pad(self.beta, (0, missing))[:ranks],
+            self.deviation,
         )
 
     def record(self) -> dict[str, Any]:
         """The model for JSON."""
-        return {"alpha": self.alpha.tolist(), "beta": self.beta.tolist()}
+        known = {"alpha": self.alpha.tolist(), "beta": self.beta.tolist()}
+        return known | ({"deviation": self.deviation} if self.deviation else {})
 
     @classmethod
     def from_record(cls, record: Any) -> ClickModel:
@@ -80,7 +88,11 @@ class ClickModel:
         if not isinstance(record, dict) or not {"alpha", "beta"} <= record.keys():
             raise InputError("A click model must be a JSON object with `alpha` and `beta`.")
         alpha, beta = (convert(list[float], record[name], name) for name in ("alpha", "beta"))
-        return cls(np.array(alpha), np.array(beta))
+        deviation = record.get("deviation", 0.0)
+        misfit = record.get("misfit")
+        if isinstance(misfit, dict) and misfit.get("found") is True:
+            deviation = misfit.get("size")
+        return cls(np.array(alpha), np.array(beta), convert(float, deviation, "deviation"))
 
     def save(self, path: str | Path) -> None:
         """Write the model as JSON (`bias.json`)."""

@@ -66,7 +66,7 @@ def learn(
     without it, propensities are the log's own averages. `production_kind` is what production does
     with its scores: "auto" asks the log, "sampled" believes that they were drawn from as they are
     (`saferank.policies`). `validation` are queries and counts to
-    stop by; without it 15 % of the queries seen are held out, or, with at most 100 of them, the
+    stop by; without it 15 % of the queries seen are held out, or, with at most 50 of them, the
     number of steps is chosen by cross-validation and then taken on all. Further options are the
     parts of the method's `Recipe`: `gain=`, `objective=`, `scorer=`, `delta=`, `weights=`,
     `start=`, `keep=`, `settings=` and so on. DM and DR first fit relevance to the clicks, unless a
@@ -171,7 +171,7 @@ class _Run:
             held = self._log(self._with_production(validation[0], ranker), aside)
             held = replace(held, policy=self.shown.elsewhere(held.data, held.counts))
             self._given = self._given[0], (held.data, aside)
-        train, held = split(log, held, self.seed)
+        train, held = split(log, held, self.seed, promise=self.recipe.keep is not None)
         clicked = self.recipe.gain == "labels" or bool(log.counts.clicks.any())
         require(clicked, "counts", "of at least one click", 0)
         self._check_start(train, held or train)

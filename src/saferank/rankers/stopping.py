@@ -24,7 +24,7 @@ from saferank.seeds import generator
 HELD_OUT = 0.15
 """Share of the queries that training is stopped by."""
 
-FEW = 100
+FEW = 50
 """Up to this many queries, a share to stop by is too few to tell a good step from a bad one."""
 
 FOLDS = 5
@@ -33,10 +33,12 @@ Curves = Mapping[str, History]
 """Histories by stage."""
 
 
-def split(log: Log, validation: Log | None, seed: int) -> tuple[Log, Log | None]:
+def split(log: Log, validation: Log | None, seed: int, *, promise: bool) -> tuple[Log, Log | None]:
     """Training and validation queries, seen ones only; without `validation` 15 % are held out.
 
-    With few queries none are: when to stop is then chosen by cross-validation (`folds`).
+    With few queries none are: when to stop is then chosen by cross-validation (`folds`). Not with
+    a promise: its steps are kept or not by queries that they were not learned from, and as
+    learning starts at production, a bad choice among them is no random ranker.
     """
     train = log.seen()
     require(train.counts.total > 0, "counts", "of at least one session", train.counts.total)
@@ -47,7 +49,7 @@ def split(log: Log, validation: Log | None, seed: int) -> tuple[Log, Log | None]
     queries = train.data.queries
     if queries == 1:
         return train, train  # nothing to hold out: the one query has to serve for both
-    if queries <= FEW:
+    if queries <= FEW and not promise:
         return train, None
     order = generator(seed, "held out").permutation(queries)
     count = min(max(1, round(HELD_OUT * queries)), queries - 1)

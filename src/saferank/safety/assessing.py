@@ -33,6 +33,7 @@ from saferank.safety.judging import (
     estimator_for,
     evidence_for,
     judged_counts,
+    known_misfits,
     production_of,
     served_exposures,
 )
@@ -146,7 +147,7 @@ def assess(
     assert fit is not None
     seen = served_exposures(ranker, data, shown, vector, deployed, promised, measured=users.alpha)
     clicks = _clicks(*_owed(known, seen, users.alpha), rule, rows)
-    test = found.test(clicks, fit, certificate, rule, flatters is not None)
+    test = found.test(clicks, users, fit, certificate, rule, flatters is not None)
     evaluation = found.evaluation
     old = interval(evaluation.production, method, confidence)
     # no support, no number
@@ -246,13 +247,14 @@ class _Found:
     def test(
         self,
         clicks: ClickChange,
+        users: ClickModel,
         fit: ProductionFit,
         certificate: Certificate,
         rule: Rule,
         flatters: bool,
     ) -> ClickTest:
         production = interval(self.evaluation.production, rule.method, rule.confidence)
-        problems = self._problems(fit, self.difference, production)
+        problems = self._problems(users, fit, self.difference, production)
         assumes = (
             certificate.assumptions[3],
             "The sessions to judge by had no part in the ranker." if not flatters else FLATTERS,
@@ -263,11 +265,9 @@ class _Found:
         )  # fmt: skip
 
     def _problems(
-        self, fit: ProductionFit, difference: Interval, production: Interval
+        self, users: ClickModel, fit: ProductionFit, difference: Interval, production: Interval
     ) -> tuple[str, ...]:
-        problems = []
-        if fit.fits is False:
-            problems.append(f"production's policy does not fit ({fit.sentence.rstrip('.')})")
+        problems = [*known_misfits(users, fit)]
         refusal = self.evaluation.support.refusal()
         if refusal is not None:
             problems.append(refusal)

@@ -27,6 +27,7 @@ from saferank.rankers import Ranker
 from saferank.safety.judging import (
     evidence_for,
     judged_counts,
+    known_misfits,
     production_of,
     served_exposures,
 )
@@ -62,12 +63,15 @@ class Comparison:
     sessions: int
     confidence: float
     fit: ProductionFit
+    problems: tuple[str, ...] = ()
+    """What speaks against all of these numbers."""
 
     @property
     def best(self) -> Candidate | None:
         """The candidate that is surely better by most; None where none is surely better."""
         first = self.candidates[0]
-        return first if first.at_least is not None and first.at_least > 0 else None
+        sure = first.at_least is not None and first.at_least > 0 and not self.problems
+        return first if sure else None
 
     def change(self, value: float | None) -> float:
         """A difference as a share of production's clicks."""
@@ -77,6 +81,8 @@ class Comparison:
 
     def sentence(self) -> str:
         """The outcome in one sentence."""
+        if self.problems:
+            return f"The log cannot tell which is better: {'; '.join(self.problems)}."
         if self.best is None:
             return (
                 f"None of {len(self.candidates)} candidates is surely better than production "
@@ -156,7 +162,9 @@ def compare(
     require(seen >= 2, "counts", "of at least two queries to judge by", seen)
     clicks = float(known.counts.clicks.sum() / judged.total)
     candidates = _at_once(told, clicks, 1 - confidence, seed)
-    return Comparison((*candidates, *refused), clicks, judged.total, confidence, fit)
+    return Comparison(
+        (*candidates, *refused), clicks, judged.total, confidence, fit, known_misfits(model, fit)
+    )
 
 
 _Told = tuple[str, QueryScores, QueryScores, QueryScores, str | None]

@@ -120,6 +120,19 @@ def evidence_for(
     return Evidence(judged, users, by_policy(production, users, weights), predictions, shown)
 
 
+def known_misfits(users: ClickModel, fit: ProductionFit) -> tuple[str, ...]:
+    """What is known to be wrong of what every estimate rests on, in words."""
+    problems = []
+    if users.deviation > 0:
+        problems.append(
+            f"the click model is known to misfit (`saferank bias` found click probabilities "
+            f"typically {users.deviation:.2g} away from it)"
+        )
+    if fit.fits is False:
+        problems.append(f"production's policy does not fit ({fit.sentence.rstrip('.')})")
+    return tuple(problems)
+
+
 def estimator_for(known: Evidence) -> tuple[str, str]:
     """Estimator and control variate: doubly robust where there are predictions."""
     return ("affine-ips", "additive") if known.predictions is None else ("dr", "none")
