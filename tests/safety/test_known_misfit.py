@@ -44,7 +44,15 @@ def test_from_bias_to_verdict(found, tmp_path):
     assert guarded.decision.ship
 
 
-@pytest.mark.parametrize("size", [-1, "much", None])
-def test_a_damaged_deviation_is_refused(size, tmp_path):
-    with pytest.raises(InputError, match="deviation"):
+def test_a_model_through_features_that_nothing_checks_is_doubted():
+    record = {**trust_bias().record(), "identifiability": {"identified": False}}
+    users = ClickModel.from_record(record)
+    assert "through features" in users.doubt
+    assert ClickModel.from_record(users.record()).doubt == users.doubt
+    assert ClickModel.from_record({**record, "identifiability": {"identified": True}}).doubt == ""
+
+
+@pytest.mark.parametrize("size", ["much", None])
+def test_a_damaged_misfit_is_refused(size, tmp_path):
+    with pytest.raises(InputError, match="misfit"):
         bias_file(tmp_path, True, size)

@@ -33,9 +33,8 @@ class ClickModel:
 
     alpha: Floats
     beta: Floats
-    deviation: float = 0.0
-    """How far click probabilities were found to lie from this model, typically (`saferank bias`);
-    0: no deviation was found."""
+    doubt: str = ""
+    """What `saferank bias` says against relying on this model, in words; empty: nothing."""
 
     def __post_init__(self) -> None:
         alpha, beta = _probabilities("alpha", self.alpha), _probabilities("beta", self.beta)
@@ -44,8 +43,6 @@ class ClickModel:
         require(bool(np.all(total <= 1 + 1e-12)), "alpha + beta", "at most 1", total.tolist())
         object.__setattr__(self, "alpha", alpha)
         object.__setattr__(self, "beta", beta)
-        sane = bool(np.isfinite(self.deviation)) and self.deviation >= 0
-        require(sane, "deviation", "at least 0", self.deviation)
 
     @property
     def ranks(self) -> int:
@@ -74,13 +71,13 @@ class ClickModel:
         return ClickModel(
             np.pad(self.alpha, (0, missing))[:ranks],
             np.pad(self.beta, (0, missing))[:ranks],
-            self.deviation,
+            self.doubt,
         )
 
     def record(self) -> dict[str, Any]:
         """The model for JSON."""
         known = {"alpha": self.alpha.tolist(), "beta": self.beta.tolist()}
-        return known | ({"deviation": self.deviation} if self.deviation else {})
+        return known | ({"doubt": self.doubt} if self.doubt else {})
 
     @classmethod
     def from_record(cls, record: Any) -> ClickModel:
@@ -88,11 +85,7 @@ class ClickModel:
         if not isinstance(record, dict) or not {"alpha", "beta"} <= record.keys():
             raise InputError("A click model must be a JSON object with `alpha` and `beta`.")
         alpha, beta = (convert(list[float], record[name], name) for name in ("alpha", "beta"))
-        deviation = record.get("deviation", 0.0)
-        misfit = record.get("misfit")
-        if isinstance(misfit, dict) and misfit.get("found") is True:
-            deviation = misfit.get("size")
-        return cls(np.array(alpha), np.array(beta), convert(float, deviation, "deviation"))
+        return cls(np.array(alpha), np.array(beta), _doubt(record))
 
     def save(self, path: str | Path) -> None:
         """Write the model as JSON (`bias.json`)."""
@@ -108,6 +101,23 @@ class ClickModel:
             return "[" + ", ".join(f"{value:.4g}" for value in values) + "]"
 
         return f"ClickModel(alpha={text(self.alpha)}, beta={text(self.beta)})"
+
+
+def _doubt(record: dict[str, Any]) -> str:
+    """What a record (of the model, or a whole `bias.json`) says against the model."""
+    misfit, told = (record.get(name) for name in ("misfit", "identifiability"))
+    if isinstance(misfit, dict) and misfit.get("found") is True:
+        size = convert(float, misfit.get("size"), "misfit.size")
+        return (
+            f"the click model is known to misfit (`saferank bias` found click probabilities "
+            f"typically {size:.2g} away from it)"
+        )
+    if isinstance(told, dict) and told.get("identified") is False:
+        return (
+            "the click model was fitted through features, as production shows each document at one "
+            "rank, and nothing in this log can check it"
+        )
+    return str(convert(str, record.get("doubt", ""), "doubt"))
 
 
 def position_bias(k: int = 5, eta: float = 1.0) -> ClickModel:

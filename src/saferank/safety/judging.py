@@ -123,11 +123,8 @@ def evidence_for(
 def known_misfits(users: ClickModel, fit: ProductionFit) -> tuple[str, ...]:
     """What is known to be wrong of what every estimate rests on, in words."""
     problems = []
-    if users.deviation > 0:
-        problems.append(
-            f"the click model is known to misfit (`saferank bias` found click probabilities "
-            f"typically {users.deviation:.2g} away from it)"
-        )
+    if users.doubt:
+        problems.append(users.doubt)
     if fit.fits is False:
         problems.append(f"production's policy does not fit ({fit.sentence.rstrip('.')})")
     return tuple(problems)
