@@ -35,7 +35,7 @@ METHODS: dict[str, dict[str, object]] = {
 QUERIES = 100
 SETTINGS = Settings(steps=100, learning_rate=0.01, least=25, patience=4)
 SCORER = "linear"
-UNSPLIT = 50
+UNSPLIT = 20
 """Worlds in which rankers are also judged by the sessions that they learned from."""
 
 

@@ -110,7 +110,7 @@ class Identifiability:
 
 _ADVICE = (
     "What can still be done: swap neighbours in some sessions, join logs of several rankers, "
-    "describe relevance by features (bias --items ITEMS), or bring a click model (learn --bias)."
+    "describe relevance by features (--items), or bring a click model."
 )
 
 
