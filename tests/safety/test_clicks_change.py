@@ -43,3 +43,14 @@ def test_the_scale_of_relevance_changes_nothing_that_is_said():
     assert shares[0] == pytest.approx(shares[1], rel=0.01)  # exactly so in the mean
     utility = [found.change(found.difference.estimate) for found in (one, two)]
     assert utility[0] != pytest.approx(utility[1], rel=0.1)
+
+
+def test_modelled_click_rates_are_those_of_the_log_where_the_model_holds():
+    """Few impressions per document: cut off at 0, relevance would be too high on average."""
+    counts = simulate(DATA, OLD, USERS, sessions=1_500, seed=3)
+    found = assess(OLD, DATA, production=OLD, counts=counts, users=USERS).log.by_rank
+    clicks_ = sum(rate.observed * rate.impressions for rate in found)
+    assert sum(rate.modelled * rate.impressions for rate in found) == pytest.approx(clicks_)
+    for rate in found:
+        error = np.sqrt(rate.observed * (1 - rate.observed) / rate.impressions)
+        assert abs(rate.modelled - rate.observed) < 4 * error

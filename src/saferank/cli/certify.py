@@ -260,6 +260,7 @@ def _rows(found: Assessment) -> list[tuple[str, object]]:
     if found.fit is not None:
         rows.append(("production", found.fit.sentence))
     alone = "without the guard: " if found.guarded else ""
+    loose = ", with what frequencies leave open" if one.production_kind == "observed" else ""
     rows += [
         ("promise", str(one.promise)),
         ("rank weights", f"{' '.join(f'{w:.3g}' for w in one.weights)} ({one.weights_from})"),
@@ -269,11 +270,11 @@ def _rows(found: Assessment) -> list[tuple[str, object]]:
         (f"{alone}promise holds on average", "yes" if one.holds_on_average else "no"),
         (f"{alone}traffic on queries that keep it", f"{one.share_holding:.1%}"),
         (
-            f"{alone}worst loss beyond the share given up, mean",
+            f"{alone}worst loss beyond the share given up{loose}, mean",
             f"{one.mean_loss / one.mean_total:.2%}",
         ),
         (
-            f"{alone}worst loss beyond the share given up, worst query",
+            f"{alone}worst loss beyond the share given up{loose}, worst query",
             f"{one.distribution.loss[-1]:.2%}",
         ),
         (f"{alone}largest loss at all, mean", f"{one.curve.mean[-1] / one.mean_total:.2%}"),

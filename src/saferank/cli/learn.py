@@ -144,10 +144,13 @@ def learn(
         told = [*told, ranker.card.production.sentence]
     if ranker.adds_production:
         told = [*told, ADDS]
-    _tell(ranker.card, output, told, json)
+    again = ["saferank certify", str(output), "--items", str(items), "--counts"]
+    again += [str(counts or "COUNTS"), *(f"--column '{name}'" for name in column or ())]
+    again += ["--skip-bad"] if skip_bad else []
+    _tell(ranker.card, output, told, " ".join(again), json)
 
 
-def _tell(card: Any, output: Path, told: list[str], json: bool) -> None:
+def _tell(card: Any, output: Path, told: list[str], following: str, json: bool) -> None:
     history = card.history
     best = max(range(len(history["values"])), key=history["values"].__getitem__)
     facts = {
@@ -170,6 +173,4 @@ def _tell(card: Any, output: Path, told: list[str], json: bool) -> None:
     for sentence in told:
         typer.echo(sentence)
     print_table("Learned", ("what", "value"), facts.items())
-    typer.echo(
-        f"Written to {output}. Next: saferank certify {output} --items ITEMS --counts COUNTS"
-    )
+    typer.echo(f"Written to {output}. Next: {following}")

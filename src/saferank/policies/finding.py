@@ -17,8 +17,5 @@ def production_finding(counts: Counts, scores: Floats) -> Finding:
     _, fit = choose_production(counts, scores)
     if fit.kind != "observed":
         return Finding("production", fit.kind, "good", fit.sentence)
-    advice = (
-        "Nothing needs to be done: propensities come from the log's own frequencies. With the "
-        "score that production really used they would be exact."
-    )
+    advice = "Nothing needs to be done: propensities come from the log's own frequencies."
     return Finding("production", fit.kind, "note", fit.sentence, advice)

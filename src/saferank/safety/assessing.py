@@ -19,7 +19,7 @@ from saferank.evaluation.off_policy import evaluate_exposures
 from saferank.evaluation.outside import with_outside
 from saferank.evaluation.sessions import LogRows
 from saferank.flat import Floats
-from saferank.gains import GAINS, Evidence, from_log
+from saferank.gains import Evidence
 from saferank.logs import Counts, overlap
 from saferank.logs.sources import LogName
 from saferank.policies import ProductionFit
@@ -338,10 +338,16 @@ def _log_facts(fit: ProductionFit, counts: Counts, judged: Counts, users: ClickM
 
 
 def _rates(counts: Counts, users: ClickModel) -> tuple[RankRate, ...]:
-    """Click rates by rank beside those of the click model with each document's best relevance."""
-    known = Evidence(counts, users, from_log(counts, users, users.exposure_weights))
-    relevance = GAINS["click-model"].estimate(known)
-    expected = (counts.impressions * users.probability(relevance)).sum(axis=0)
+    """Click rates by rank beside those of the click model, each document's clicks being given.
+
+    Relevance is what a document's clicks amount to, also outside of [0, 1]: cut off, it would be
+    too high on average, and so would the model's rates.
+    """
+    looked = counts.impressions @ users.alpha
+    excess = (counts.clicks - counts.impressions * users.beta).sum(axis=1)
+    relevance = np.divide(excess, looked, out=np.zeros_like(looked), where=looked > 0)
+    chances = relevance[:, None] * users.alpha + users.beta
+    expected = (counts.impressions * chances).sum(axis=0)
     shown: Any = counts.impressions.sum(axis=0)
     clicked = counts.clicks.sum(axis=0)
     some = np.maximum(shown, 1)

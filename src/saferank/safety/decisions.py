@@ -27,8 +27,15 @@ _METHODS = {
     "cantelli": "Examinations of documents are independent (the paper's theorem); any number of "
     "sessions; the verdict is for the log's queries.",
 }
-_SERVE = "Serve it (`saferank rank`), log what is shown, and judge it again by that log."
-_SERVE_GUARDED = _SERVE.replace("rank`", "rank --guard`")
+_SERVE = "Serve it with saferank rank, log what is shown, and judge it again by that log."
+
+
+def _serve_guarded(certificate: Certificate) -> str:
+    """How to serve with the guard; where only the log tells production, its lists are needed."""
+    lists = " --production LISTS" if certificate.production_kind in ("observed", "recorded") else ""
+    return _SERVE.replace("rank,", f"rank --guard{lists},")
+
+
 RULES = ("auto", "promise", "clicks", "both")
 
 
@@ -111,7 +118,7 @@ def unconditional(certificate: Certificate, *, guard: bool = False) -> Decision:
         )
         return Decision(
             True, "promise with guard", sentence, certificate.assumptions, keep,
-            next_step=_SERVE_GUARDED,
+            next_step=_serve_guarded(certificate),
         )  # fmt: skip
     broken = 1 - certificate.share_holding
     why = (
@@ -202,7 +209,7 @@ def verdict(
         assumes = tuple(dict.fromkeys((*clicked.assumes, *promised.assumes)))
         return Decision(
             True, "clicks with guard", sentence, assumes, certificate.promise.keep,
-            next_step=_SERVE_GUARDED,
+            next_step=_serve_guarded(certificate),
         )  # fmt: skip
     if by == "clicks" or not clicked.ship:
         return clicked
