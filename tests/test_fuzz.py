@@ -3,6 +3,8 @@
 import ctypes
 import faulthandler
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -36,10 +38,26 @@ def test_seeds_are_accepted(name, place):
         assert read_one(target, seed, place / name) == ("accepted", "")
 
 
+LIGHTGBM = ("trees", "ranker-trees")
+"""Targets that load trees: LightGBM hangs in a fork of a process that has used OpenMP."""
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", sorted(path.name for path in CORPUS.iterdir()))
 def test_inputs_that_once_broke_a_reader(name, place):
-    assert parent.replay(NAMES[name], sorted((CORPUS / name).iterdir()), place) == []
+    inputs = sorted((CORPUS / name).iterdir())
+    if name not in LIGHTGBM:
+        assert parent.replay(NAMES[name], inputs, place) == []
+        return
+    root = CORPUS.parents[1]
+    paths = os.pathsep.join(map(str, (root, root / "src", root / "tests")))
+    done = subprocess.run(
+        [sys.executable, "-m", "fuzz.replaying", name, str(place), *map(str, inputs)],
+        env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, timeout=300,
+        check=False,
+    )  # fmt: skip
+    assert done.stdout.strip() == "", done.stdout
+    assert done.returncode == 0, done.stderr[-500:]
 
 
 def test_every_reader_has_kept_inputs():

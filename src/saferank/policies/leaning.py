@@ -46,7 +46,7 @@ def leaning(counts: Counts, policy: ProductionPolicy, candidate: Floats) -> floa
     Examples
     --------
     >>> counts = Counts([0, 2], [[10, 90], [90, 10]], [[0, 0], [0, 0]])
-    >>> leaning(counts, ProductionPolicy.uniform([0, 2]), np.array([0.0, 3.0])) > 5
+    >>> leaning(counts, ProductionPolicy.uniform([0, 2]), np.array([0.0, 3.0])) > 3
     True
     """
     require(candidate.shape == (counts.documents,), "candidate", "one score per document",

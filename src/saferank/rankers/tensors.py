@@ -34,6 +34,7 @@ def read_tensors(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Tensor
     Examples
     --------
     >>> import tempfile
+    >>> import torch
     >>> from safetensors.torch import save_file
     >>> path = Path(tempfile.mkdtemp()) / "one.safetensors"
     >>> save_file({"bias": torch.ones(2)}, path)
