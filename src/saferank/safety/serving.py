@@ -95,7 +95,7 @@ def scores_of_lists(table: pa.Table, data: RankingData) -> Floats:
     listed: dict[tuple[str, str], float] = {}
     for query, document, rank in zip(*(table[name].to_pylist() for name in names), strict=True):
         key = (str(query), str(document))
-        require(key not in listed, "production's lists", "with a document once a query", key)
+        require(key not in listed, "production's lists", "with each document once per query", key)
         listed[key] = -float(rank)
     query_ids, doc_ids = data.ids()
     queries = np.asarray(query_ids)[flat.query_of(data.offsets)]
