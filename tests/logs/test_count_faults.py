@@ -231,3 +231,16 @@ def test_ten_million_queries_in_one_gigabyte(tmp_path: Path) -> None:
     counts = sr.logs.count(log, output=tmp_path / "counts.parquet", engine=choice)
     assert counts.report is not None
     assert counts.report.queries == counts.rows == 10_000_000
+
+
+@pytest.mark.parametrize("column", ["rank", "click"])
+def test_nan_among_values_that_are_all_good_is_a_bad_row(tmp_path: Path, column: str) -> None:
+    """The statistics of the file do not tell of it, and DuckDB believes them."""
+    values = {"rank": [1.0, 2.0, 1.0] * 1000, "click": [1.0, 0.0, 1.0] * 1000}
+    values[column][1::3] = [float("nan")] * 1000
+    ids = {"query_id": list(range(3000)), "doc_id": [1] * 3000}
+    pq.write_table(pa.table({**ids, **values}), tmp_path / "log.parquet")
+    with pytest.raises(
+        InputError, match=f"1,000 of 3,000 rows of the log break a rule: `{column}`"
+    ):
+        sr.count(tmp_path / "log.parquet")

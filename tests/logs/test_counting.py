@@ -76,7 +76,8 @@ def test_a_small_log(tmp_path: Path) -> None:
     assert table.report.record() == {
         "rows": 5, "impressions": 5, "clicks": 2, "groups": 4, "queries": 2, "ranks": 2,
         "sessions": None, "duplicates": 0, "beyond": 0, "bad": (),
-        "excluded": 0, "from_zero": False, "split": {"by": "query", "judge": 0.2, "seed": 0},
+        "excluded": 0, "from_zero": False, "recorded": False,
+            "split": {"by": "query", "judge": 0.2, "seed": 0},
         "learn_sessions": None, "judge_sessions": None, "judge_impressions": 4, "judge_queries": 1,
     }  # fmt: skip
 

@@ -95,6 +95,18 @@ def test_floating_ranks(spark: Any, tmp_path: Path) -> None:
     same(tmp_path / "log.parquet", skip_bad=True)
 
 
+def test_recorded_propensities(spark: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    table = messy_log()
+    values = rng.choice([0.1, 0.3, 0.7, 1.0, 0.0, -1.0, np.nan], table.num_rows)
+    pq.write_table(table.append_column("p", pa.array(values)), tmp_path / "log.parquet")
+    for sessions in (True, False):
+        same(
+            tmp_path / "log.parquet", skip_bad=True, columns={"propensity": "p"},
+            use_sessions=sessions,
+        )  # fmt: skip
+
+
 def test_summed_csv_and_json(spark: Any, tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     frame = pd.DataFrame({

@@ -21,7 +21,9 @@ Log = Annotated[
 ]
 Column = Annotated[
     list[str] | None,
-    typer.Option("--column", metavar="NAME=YOURS", help="Your name of a column: rank=position."),
+    typer.Option(
+        "--column", metavar="NAME=YOURS", help="Your name of a column: rank=position, propensity=p."
+    ),
 ]
 ItemColumn = Annotated[
     list[str] | None,

@@ -15,7 +15,7 @@ from saferank import flat
 from saferank.data import RankingData
 from saferank.data.ids import check_texts
 from saferank.errors import InputError, require
-from saferank.flat import Ints
+from saferank.flat import Floats, Ints
 from saferank.logs.count_table import CountTable
 from saferank.logs.counting import EngineChoice
 from saferank.logs.counts import MOST_CELLS, Counts, check_ranks
@@ -24,7 +24,7 @@ from saferank.logs.parts import Parts
 from saferank.logs.schema import BEYOND, read_log
 from saferank.logs.split import OFF, Split
 from saferank.logs.stored_parts import parts_of
-from saferank.logs.tally import JUDGE_COLUMNS, total
+from saferank.logs.tally import INVERSE, JUDGE_COLUMNS, total
 from saferank.scratch import scratch_folder
 
 
@@ -186,21 +186,34 @@ class _Tables:
         known = joined.filter(joined.document.notnull(), joined["rank"] <= top)
         pairs = ("impressions", "clicks"), JUDGE_COLUMNS
         cells = known.group_by("document", "rank").agg(
-            **{name: total(known[name]) for pair in pairs for name in pair}
+            **{name: total(known[name]) for pair in pairs for name in pair},
+            **({INVERSE: known[INVERSE].sum()} if INVERSE in known.columns else {}),
         )
         found, sessions = cells.to_pyarrow(), self.sessions(top)
         place = np.asarray(found["document"]), np.asarray(found["rank"]) - 1
 
-        outside = self.outside(top)
+        outside, propensity = self.outside(top), self.propensity(found, top)
 
         def counts_of(pair: tuple[str, ...], sessions: Ints) -> Counts:
             shown, clicked = np.zeros((2, items.documents, top), np.int64)
             shown[place], clicked[place] = (np.asarray(found[name]) for name in pair)
             rest = None if outside is None else np.stack([outside[name] for name in pair])
-            return Counts(items.offsets, shown, clicked, sessions, outside=rest)
+            return Counts(
+                items.offsets, shown, clicked, sessions, outside=rest, propensity=propensity
+            )
 
         everything, judge = (counts_of(*each) for each in zip(pairs, sessions, strict=True))
         return everything if self.parts.split.off else replace(everything, judge=judge)
+
+    def propensity(self, found: pa.Table, top: int) -> Floats | None:
+        """Recorded propensities, documents x ranks; 0 where nothing was shown."""
+        if INVERSE not in found.column_names:
+            return None
+        recorded = np.zeros((self.items.documents, top))
+        place = np.asarray(found["document"]), np.asarray(found["rank"]) - 1
+        shown, inverse = (np.asarray(found[name]) for name in ("impressions", INVERSE))
+        recorded[place] = np.divide(shown, inverse, out=np.zeros(shown.size), where=inverse > 0)
+        return np.minimum(recorded, 1.0)
 
     def outside(self, top: int) -> dict[str, Ints] | None:
         """What was shown and clicked of documents without an item, queries x ranks."""

@@ -60,6 +60,8 @@ class CountReport:
     """Rows that an exclusion list leaves out; they are not among `rows`."""
     from_zero: bool = False
     """Whether every list begins at rank 0, although ranks were taken to count from 1."""
+    recorded: bool = False
+    """Whether the log has recorded production's propensities."""
     split: Split | None = None
     """How the counts came in two parts."""
     learn_sessions: int | None = None
@@ -92,6 +94,8 @@ class CountReport:
             told.append(f"Sessions: {self.sessions:,}.")
         if self.split is not None:
             told.append(self._parts(self.split))
+        if self.recorded:
+            told.append("Production's propensities are recorded in the log.")
         if self.duplicates:
             told.append(f"{self.duplicates:,} rows repeat another of their session: counted once.")
         if self.beyond:
@@ -117,7 +121,8 @@ class CountTable:
     """Counts by ids: columns query_id, doc_id, rank, part, impressions, clicks and maybe sessions.
 
     `part` is "learn" or "judge"; counts that were not split have no such column. `sessions` is the
-    number of sessions of the row's query in its part, the same on each of those rows.
+    number of sessions of the row's query in its part, the same on each of those rows. `propensity`
+    is production's probability of the document at that rank, where the log has recorded it.
 
     >>> table = CountTable.of_arrow(pa.table({"query_id": ["a"], "doc_id": [1], "rank": [1],
     ...                                       "impressions": [3], "clicks": [2]}))
@@ -197,7 +202,7 @@ def _check_columns(schema: pa.Schema, name: str) -> None:
         raise InputError(
             f"`{name}` must have the columns {', '.join(COLUMNS)}; it lacks {', '.join(lacking)}."
         )
-    for column in (*COLUMNS, "part", "sessions"):
+    for column in (*COLUMNS, "part", "sessions", "propensity"):
         times = schema.names.count(column)
         require(times <= 1, f"{column} of {name}", "one column", f"{times} columns")
     numbers = [c for c in (*COLUMNS[2:], "sessions") if c in schema.names]

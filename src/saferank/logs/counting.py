@@ -24,7 +24,14 @@ from saferank.logs.said_sessions import check_enough_sessions
 from saferank.logs.schema import BEYOND, RANK_RULE, Log, columns_of, read_log
 from saferank.logs.sources import LogName
 from saferank.logs.split import JUDGE_SHARE, SPLIT, Split, check_seed, check_share
-from saferank.logs.tally import added_sessions, check_sessions, sessions, tally, total
+from saferank.logs.tally import (
+    INVERSE,
+    added_sessions,
+    check_sessions,
+    sessions,
+    tally,
+    total,
+)
 from saferank.scratch import scratch_folder
 
 FROM_ZERO = (
@@ -66,7 +73,8 @@ def count(
     table in memory (pandas, Polars, Arrow).
     output: a Parquet file to write; without it the counts stay in memory.
     engine: "duckdb", "spark", a URL of Ibis, or an `EngineChoice` with memory and spill folder.
-    columns: the log's names where they differ, as {"rank": "position"}.
+    columns: the log's names where they differ, as {"rank": "position"}; {"propensity": NAME} takes
+    production's probability of showing the document at that rank from the log.
     where: conditions such as "device=mobile" or "day>=2026-01-31"; all must hold.
     top: the last rank to keep; what lies beyond is told.
     skip_bad: leave bad rows out and tell of them, instead of refusing the log.
@@ -292,6 +300,7 @@ def _report(running: Engine, tallied: Any, by_query: Any | None, log: Log) -> Co
         beyond=by_group.get(BEYOND, {"rows": 0})["rows"],
         bad=bad,
         from_zero=ranks_broken and rank_origin.counts_from_zero(running, log),
+        recorded=INVERSE in tallied.columns,
     )
 
 

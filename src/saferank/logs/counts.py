@@ -32,6 +32,8 @@ class Counts:
     `judge` holds those of the sessions that are set aside to judge a ranker by: they are among
     the counts, and `part("learn")` is what is left without them. `outside` has what was shown and
     clicked of documents that have no item any more (2 x queries x ranks): production is owed it.
+    `propensity` is production's probability of each document at each rank as the log has recorded
+    it (documents x ranks; 0 where it never showed it).
 
     >>> counts = Counts([0, 2], impressions=[[3, 1], [1, 3]], clicks=[[2, 0], [0, 1]])
     >>> counts
@@ -49,6 +51,7 @@ class Counts:
     sessions: Ints = None  # type: ignore[assignment]
     judge: Counts | None = None
     outside: Ints | None = None
+    propensity: Floats | None = None
 
     def __post_init__(self) -> None:
         impressions = _whole("impressions", self.impressions)
@@ -84,6 +87,12 @@ class Counts:
             shape = (2, sessions.size, impressions.shape[1])
             require(outside.shape == shape, "outside", f"{shape}", outside.shape)
             object.__setattr__(self, "outside", outside)
+        if self.propensity is not None:
+            propensity = np.ascontiguousarray(self.propensity, dtype=np.float64)
+            rule = f"in [0, 1], {impressions.shape}"
+            require(propensity.shape == impressions.shape, "propensity", rule, propensity.shape)
+            flat.require_each((propensity >= 0) & (propensity <= 1), "propensity", rule, propensity)
+            object.__setattr__(self, "propensity", propensity)
         if self.judge is not None:
             self._check_judge(self.judge)
 
@@ -126,6 +135,7 @@ class Counts:
             self.clicks - self.judge.clicks,
             self.sessions - self.judge.sessions,
             outside=_summed(self.outside, self.judge.outside, -1),
+            propensity=self.propensity,
         )
 
     def fingerprint(self) -> str:
@@ -201,6 +211,7 @@ class Counts:
             self.sessions[chosen],
             None if self.judge is None else self.judge.subset(chosen),
             None if self.outside is None else self.outside[:, chosen],
+            None if self.propensity is None else self.propensity[positions],
         )
 
     def __add__(self, other: Counts) -> Counts:
@@ -213,6 +224,7 @@ class Counts:
             self.sessions + other.sessions,
             judged[0] + judged[1] if len(judged) == 2 else next(iter(judged), None),
             _summed(self.outside, other.outside),
+            _mean_propensity(self, other),
         )
 
     def __repr__(self) -> str:
@@ -227,6 +239,20 @@ def _summed(first: Ints | None, second: Ints | None, sign: int = 1) -> Ints | No
     if second is None:
         return first
     return sign * second if first is None else first + sign * second
+
+
+def _mean_propensity(first: Counts, second: Counts) -> Floats | None:
+    """Their harmonic mean by impressions, which is that of all sessions; none unless both know."""
+    if first.propensity is None or second.propensity is None:
+        return None
+    inverse = sum(
+        np.divide(each.impressions, each.propensity, out=np.zeros(each.impressions.shape),
+                  where=each.propensity > 0)
+        for each in (first, second) if each.propensity is not None
+    )  # fmt: skip
+    shown = first.impressions + second.impressions
+    mean: Floats = np.divide(shown, inverse, out=np.zeros(shown.shape), where=inverse > 0)
+    return np.minimum(mean, 1.0)
 
 
 def check_ranks(ranks: int) -> None:

@@ -3,7 +3,8 @@
 One row for each document, rank at which it was shown, and part ("learn" or "judge"; without the
 column there are no parts); ranks count from 1. `sessions` repeats the number of sessions of the
 row's query in its part; a table without it is read too (a query then had as many sessions as its
-most shown rank has impressions).
+most shown rank has impressions). `propensity`, where it is there, is production's probability of
+the document at that rank as the log has recorded it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from saferank import flat
 from saferank.data import RankingData
 from saferank.errors import require
 from saferank.files import whole_file
+from saferank.flat import Ints
 from saferank.logs.count_table import KEYS, RANKS_SAID
 from saferank.logs.counts import Counts
 from saferank.logs.split import GIVEN, OFF, SPLIT, Split
@@ -66,6 +68,9 @@ class _Rows:
         if not split.off:
             kinds["part"] = pa.string()
         kinds |= dict.fromkeys(("impressions", "clicks", "sessions"), pa.int64())
+        self.recorded = counts.propensity
+        if self.recorded is not None:
+            kinds["propensity"] = pa.float64()
         said = {
             RANKS_SAID.decode(): str(counts.ranks),
             SPLIT: split.to_text(),
@@ -99,7 +104,13 @@ class _Rows:
             "impressions": impressions[document, rank],
             "clicks": part.clicks[first:last][document, rank],
             "sessions": part.sessions[query],
+            **self._propensity(first, last, document, rank),
         }
+
+    def _propensity(self, first: int, last: int, document: Ints, rank: Ints) -> dict[str, Any]:
+        if self.recorded is None:
+            return {}
+        return {"propensity": self.recorded[first:last][document, rank]}
 
 
 def _silent(counts: Counts, data: RankingData) -> npt.NDArray[np.bool_]:

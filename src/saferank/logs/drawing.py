@@ -27,7 +27,7 @@ from saferank.logs.count_table import COLUMNS
 from saferank.logs.engines import DuckDB
 from saferank.logs.parts import Parts
 from saferank.logs.split import Split
-from saferank.logs.tally import JUDGE_COLUMNS
+from saferank.logs.tally import INVERSE, JUDGE_COLUMNS
 from saferank.progress import bar
 
 BATCH = 1 << 18
@@ -39,9 +39,10 @@ def draw(local: DuckDB, counts: Any, by_query: Any | None, split: Split, folder:
 
     Without `by_query` a query had as many sessions as its most shown rank has impressions.
     """
-    wanted = counts.select(*COLUMNS)
+    columns = [*COLUMNS, *([INVERSE] if INVERSE in counts.columns else [])]
+    wanted = counts.select(*columns)
     if by_query is not None:
-        wanted = counts.inner_join(by_query, "query_id").select(*COLUMNS, "sessions")
+        wanted = counts.inner_join(by_query, "query_id").select(*columns, "sessions")
     ordered = wanted.order_by("query_id", "rank", "doc_id")
     totals = np.zeros(2, dtype=np.int64)
     files = folder / "drawn.parquet", folder / "drawn-sessions.parquet"
@@ -122,7 +123,7 @@ def _drawn(block: pa.Table, split: Split) -> tuple[pa.Table, pa.Table]:
     states = streams(split.seed, "drawn", np.array(queries.to_pylist(), dtype=object))
     judged = _draw(offsets, rank, impressions, clicks, sessions, split.judge, states)
     by_query = dict(zip(_SESSIONS, (sessions, judged[0]), strict=True))
-    drawn = block.select(COLUMNS)
+    drawn = block.drop_columns(["sessions"]) if "sessions" in block.column_names else block
     for name, column in zip(JUDGE_COLUMNS, judged[1:], strict=True):
         drawn = drawn.append_column(name, pa.array(column))
     return drawn, pa.table({"query_id": queries, **by_query})

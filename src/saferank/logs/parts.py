@@ -11,7 +11,7 @@ from typing import Any
 
 from saferank.logs.count_table import COLUMNS, KEYS, PARTED
 from saferank.logs.split import Split
-from saferank.logs.tally import total
+from saferank.logs.tally import INVERSE, propensity, total
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +20,10 @@ class Parts:
 
     split: Split
     counts: Any
-    """query_id, doc_id, rank, impressions, clicks and, unless the split is off, the judge's."""
+    """query_id, doc_id, rank, impressions, clicks and, unless the split is off, the judge's.
+
+    With `inverse` where propensities are recorded: production is one policy in both parts.
+    """
     by_query: Any | None = None
     """query_id, sessions and, unless the split is off, judge_sessions."""
     drawn: tuple[int, int] | None = None
@@ -63,7 +66,8 @@ class Parts:
             if self.by_query is not None:
                 counts = counts.inner_join(self.by_query, "query_id")
             columns = [*COLUMNS, *(["sessions"] if self.by_query is not None else [])]
-            return counts.select(*columns).cast({"rank": "int32"}).order_by(*KEYS)
+            written = counts.select(*columns, **_recorded(counts))
+            return written.cast({"rank": "int32"}).order_by(*KEYS)
         wide = self.counts if self.by_query is None else self._with_sessions(self.by_query)
         long = _part(wide, "judge").union(_part(wide, "learn"))
         return long.cast({"rank": "int32"}).order_by(*KEYS, "part")
@@ -107,5 +111,11 @@ def _part(wide: Any, name: str) -> Any:
         columns["sessions"] = of_part("sessions")
         silent = of_part("impressions", "query_") == 0
         kept |= silent & (columns["sessions"] > 0)
+    columns |= _recorded(wide)
     assert list(columns)[:6] == list(PARTED)
     return wide.filter(kept).select(**columns)
+
+
+def _recorded(counts: Any) -> dict[str, Any]:
+    """The propensity of each row, where it is recorded."""
+    return {"propensity": propensity(counts)} if INVERSE in counts.columns else {}

@@ -17,12 +17,15 @@ from saferank.logs.hashing import Hash
 
 BEYOND = 0
 HIGHEST_RANK = 2**31 - 1
+LEAST_PROPENSITY = 1e-9
 MOST = 2**62
 
 _ALWAYS = ("query_id", "doc_id", "rank")
 _ROWS = ("click",)
 _SUMMED = ("impressions", "clicks")
-NAMES = (*_ALWAYS, *_ROWS, *_SUMMED, "part", "session_id", "sessions", "user_id", "day")
+NAMES = (
+    *_ALWAYS, *_ROWS, *_SUMMED, "part", "session_id", "sessions", "propensity", "user_id", "day",
+)  # fmt: skip
 _DAYS = ("date", "timestamp", "time")
 
 
@@ -31,7 +34,8 @@ class Log:
     """A log in saferank's names and types; `rules` are the sentences of the places from -1 down."""
 
     table: Any
-    """Ibis table: query_id, doc_id, place, clicked or impressions and clicks, session_id?, judged?.
+    """Ibis table: query_id, doc_id, place, clicked or impressions and clicks, session_id?, judged?,
+    propensity?.
 
     `judged` tells whether a row is to judge by, where a row tells it by itself.
     """
@@ -98,10 +102,13 @@ def read_log(
     has_sessions = sessions and ids
     hashed = hashed if ids else None
     maybe = ("user_id",) if not summed else ("part",) if parts else ()
+    # a column of that name may be something else in a log: it is taken only where it is named
+    recorded = names["propensity"] in table.columns and (summed or "propensity" in (columns or {}))
     wanted = [
         *_ALWAYS,
         *(_SUMMED if summed else _ROWS),
         *(["session_id"] if has_sessions else []),
+        *(["propensity"] if recorded else []),
         *(name for name in maybe if names[name] in table.columns),
     ]
     more = {}
@@ -117,6 +124,9 @@ def read_log(
         values, broken = _row_checks(source, has_sessions, rank_from)
     if "judged" in more:
         values["judged"] = source.judged
+    if recorded:
+        values["propensity"], bad_propensity = _propensity(source, summed)
+        broken.append(bad_propensity)
     values = _placed(values, broken, top)
     rules = tuple(rule for _, rule in broken)
     if has_sessions:
@@ -221,6 +231,18 @@ def _summed_checks(source: Any, rank_from: int) -> tuple[dict[str, Any], list[Ch
     return values, broken
 
 
+def _propensity(source: Any, summed: bool) -> tuple[Any, Check]:
+    """Production's probability of a document at its rank: what was shown has one."""
+    import ibis
+
+    column = source.propensity
+    _expect(column.type().is_numeric(), "propensity", "numbers", column)
+    outside = column.isnull() | ~_between(column, LEAST_PROPENSITY, 1)
+    value = outside.ifelse(ibis.null(column.type()), column)
+    bad = (source.impressions > 0) & outside if summed else outside
+    return value, (bad, f"`propensity` must be from {LEAST_PROPENSITY:g} to 1")
+
+
 RANK_RULE = "`rank` must be a whole number of at least "
 
 
@@ -273,9 +295,19 @@ def _whole(column: Any, name: str, low: int, high: int) -> tuple[Any, Any]:
     if kind.is_integer():
         broken = column.isnull() | (column < low)
         return column, broken | (column > high) if kind.bounds.upper > high else broken
-    inside = column.between(low, high)
+    inside = _between(column, low, high)
     whole = inside.ifelse(column, ibis.null(kind)).cast("int64")
     return whole, column.isnull() | ~inside | (whole != column)
+
+
+def _between(column: Any, low: float, high: float) -> Any:
+    """Whether values lie in low..high, which NaN never does.
+
+    The statistics of a Parquet file leave NaN out, and DuckDB 2.0 believes them: where all other
+    values lie inside it takes that for certain, and `isnan` for never. It computes a difference.
+    """
+    inside = column.between(low, high)
+    return inside & (column - column == 0) if column.type().is_floating() else inside
 
 
 def _expect(holds: bool, name: str, rule: str, column: Any) -> None:

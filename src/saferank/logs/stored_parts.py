@@ -10,7 +10,7 @@ from saferank.logs.drawing import draw
 from saferank.logs.engines import DuckDB
 from saferank.logs.parts import Parts
 from saferank.logs.split import GIVEN, OFF, Split
-from saferank.logs.tally import JUDGE_COLUMNS, added_sessions, check_sessions, total
+from saferank.logs.tally import INVERSE, JUDGE_COLUMNS, added_sessions, check_sessions, total
 
 SUMS = COLUMNS[len(KEYS) :]
 
@@ -36,10 +36,18 @@ def parts_of(local: DuckDB, table: Any, split: Split | None, folder: Path) -> Pa
         return draw(local, _added(table), by_query, split, folder)
     judge = [judged.ifelse(table[name], 0) for name in SUMS]
     columns = dict(zip(JUDGE_COLUMNS, judge, strict=True))
-    return Parts(split, table.select(*COLUMNS, **columns), by_query)
+    return Parts(split, table.select(*COLUMNS, **columns, **_inverse(table)), by_query)
+
+
+def _inverse(table: Any) -> dict[str, Any]:
+    """What adds up of propensities, where they are recorded."""
+    if "propensity" not in table.columns:
+        return {}
+    return {INVERSE: (table.impressions.cast("float64") / table.propensity).coalesce(0.0)}
 
 
 def _added(table: Any) -> Any:
     """Rows of the same query, document and rank as one."""
     sums = {name: total(table[name]) for name in SUMS}
-    return table.group_by(*KEYS).agg(**sums)
+    inverse = {name: column.sum() for name, column in _inverse(table).items()}
+    return table.group_by(*KEYS).agg(**sums, **inverse)

@@ -13,6 +13,9 @@ from saferank.logs.schema import BEYOND, Log
 
 KEYS = ("query_id", "doc_id", "place")
 JUDGE_COLUMNS = ("judge_impressions", "judge_clicks")
+INVERSE = "inverse"
+"""The sum of 1 / propensity over impressions, which adds up where propensities do not."""
+_UNIT = 2**24
 
 
 def tally(log: Log) -> Any:
@@ -32,8 +35,33 @@ def _tally_rows(log: Log) -> Any:
     table = log.table
     grouped = table.group_by(*KEYS)
     return grouped.agg(
-        impressions=table.count(), clicks=table.count(where=table.clicked), **_judge_counts(table)
+        impressions=table.count(),
+        clicks=table.count(where=table.clicked),
+        **_judge_counts(table),
+        **_inverse(table),
     )
+
+
+def _inverse(table: Any, impressions: Any = 1) -> dict[str, Any]:
+    """The sum of inverse propensities, where they are recorded.
+
+    It is summed in whole units of 2^-24: sums of floats would depend on the order of the rows.
+    """
+    if "propensity" not in table.columns:
+        return {}
+    units = (impressions * float(_UNIT) / table.propensity.cast("float64")).round()
+    whole = units.cast("decimal(38, 0)").coalesce(0)
+    return {INVERSE: whole.sum().cast("float64") / float(_UNIT)}
+
+
+def propensity(table: Any) -> Any:
+    """The harmonic mean of a group's propensities; null where nothing was shown.
+
+    1 / propensity of what was shown adds up to the sessions in expectation, so the harmonic mean is
+    how often production shows the document there, also where its policy changed.
+    """
+    mean = table.impressions.cast("float64") / table[INVERSE].nullif(0)
+    return mean.clip(upper=1)
 
 
 def _judge_counts(table: Any) -> dict[str, Any]:
@@ -52,7 +80,9 @@ def _tally_summed(log: Log) -> Any:
     if "judged" in table.columns:
         sums |= {f"judge_{name}": table.judged.ifelse(table[name], 0) for name in sums}
     return table.group_by(*KEYS).agg(
-        rows=table.count(), **{name: total(column) for name, column in sums.items()}
+        rows=table.count(),
+        **{name: total(column) for name, column in sums.items()},
+        **_inverse(table, table.impressions),
     )
 
 
@@ -70,16 +100,19 @@ def _tally_sessions(log: Log) -> Any:
         doc_id=table.doc_id.min(),
         other=table.doc_id.max(),
         clicked=table.count(where=table.clicked) > 0,
+        **({"propensity": table.propensity.min()} if "propensity" in table.columns else {}),
     )
     two = (seen.place > BEYOND) & (seen.doc_id != seen.other)
     place = two.ifelse(ibis.literal(log.conflict, seen.place.type()), seen.place)
     part = {} if log.hashed is None else {"judged": log.hashed.chooses(seen.session_id)}
-    shown = seen.select("query_id", "doc_id", "rows", "clicked", place=place, **part)
+    recorded = ["propensity"] if "propensity" in seen.columns else []
+    shown = seen.select("query_id", "doc_id", "rows", "clicked", *recorded, place=place, **part)
     return shown.group_by(*KEYS).agg(
         rows=total(shown.rows),
         impressions=shown.count(),
         clicks=shown.count(where=shown.clicked),
         **_judge_counts(shown),
+        **_inverse(shown),
     )
 
 
@@ -155,6 +188,7 @@ def _settled(tallied: Any) -> Any:
         "impressions": "int64",
         "clicks": "int64",
         **{name: "int64" for name in JUDGE_COLUMNS if name in tallied.columns},
+        **({INVERSE: "float64"} if INVERSE in tallied.columns else {}),
     }
     return tallied.select(*types).cast(types)
 

@@ -10,8 +10,7 @@ query was seen but once. Where no score fits, production is what the log shows.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +22,9 @@ from saferank.errors import InputError, require
 from saferank.flat import Floats, Ints
 from saferank.logs import Counts, check_production
 from saferank.plackett_luce import rank_probabilities
+from saferank.policies.fit import ProductionFit
 from saferank.policies.production import Kind, ProductionPolicy, check_kind
+from saferank.policies.recorded import by_propensities
 from saferank.seeds import generator
 
 LEVEL = 0.01
@@ -36,33 +37,6 @@ UNKNOWN = 0.5
 """Standard error of the temperature's logarithm from which it is not known at all."""
 _BOUNDS = (np.log(0.02), np.log(50.0))
 _LEAST = 5.0
-
-
-@dataclass(frozen=True)
-class ProductionFit:
-    """What production was taken for, whether the log agrees, and why."""
-
-    kind: Kind
-    fits: bool | None
-    """Whether the log agrees; None where there was too little to tell."""
-    sentence: str
-    temperature: float | None = None
-    temperature_interval: tuple[float, float] | None = None
-    asked_for: bool = False
-    """The kind was asked for, not chosen by the log."""
-
-    def record(self) -> dict[str, Any]:
-        """The fit for JSON."""
-        return asdict(self)
-
-    @classmethod
-    def from_record(cls, record: Any) -> ProductionFit:
-        """The fit of a JSON record."""
-        try:
-            between = record["temperature_interval"]
-            return cls(**{**record, "temperature_interval": between and tuple(between)})
-        except (KeyError, TypeError) as error:
-            raise InputError(f"A record of production's policy is malformed; {error!r}.") from error
 
 
 def choose_production(
@@ -92,6 +66,12 @@ def choose_production(
     values = None if scores is None else flat.check_values("scores", scores, counts.offsets)
     if kind != "auto":
         return _insisted(everything, values, check_kind(kind))
+    if everything.propensity is not None:
+        recorded = by_propensities(everything)
+        if recorded[1].fits:
+            return recorded
+        policy, fit = choose_production(replace(everything, propensity=None), values)
+        return policy, replace(fit, sentence=f"{recorded[1].sentence} {fit.sentence}")
     if values is None:
         return _without_scores(everything)
     in_place = _sorted_share(everything, values)
@@ -121,8 +101,8 @@ def _insisted(
     counts: Counts, scores: Floats | None, kind: Kind
 ) -> tuple[ProductionPolicy, ProductionFit]:
     if kind == "recorded":
-        raise InputError("`recorded` needs propensities, which these counts do not have.")
-    if kind == "observed":
+        policy, fit = by_propensities(counts)
+    elif kind == "observed":
         policy, fit = ProductionPolicy.observed(counts), _plain_observed(counts)
     elif kind == "uniform":
         policy, fit = _uniform(counts)

@@ -18,7 +18,8 @@ from saferank.errors import require
 from saferank.flat import Floats
 from saferank.logs import Counts
 from saferank.plackett_luce import exposure
-from saferank.policies.choosing import LEVEL, ProductionFit
+from saferank.policies.choosing import LEVEL
+from saferank.policies.fit import ProductionFit
 from saferank.policies.production import ProductionPolicy
 
 CLIP = 10.0

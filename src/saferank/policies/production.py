@@ -20,6 +20,8 @@ from saferank.plackett_luce import deterministic_exposure, exposure, rank_probab
 
 Kind = Literal["sampled", "sorted", "observed", "recorded", "uniform"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+ROUNDING = 1e-6
+"""How far recorded propensities of a rank may be from 1 in all by being rounded."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,8 +84,20 @@ class ProductionPolicy:
 
     @property
     def exact(self) -> bool:
-        """Whether the probabilities are known without sampling error."""
-        return self.sessions is None
+        """Whether all probabilities are known, without sampling error."""
+        return self.sessions is None and not self.unrecorded().any()
+
+    def unrecorded(self) -> Floats:
+        """Of recorded propensities: the probability of what the log never showed, queries x ranks.
+
+        A rank that has fewer documents than are needed to fill it shows nothing else.
+        """
+        queries = self.offsets.size - 1
+        if self.kind != "recorded" or self.table is None:
+            return np.zeros((queries, 0))
+        rest = 1 - flat.query_sums(self.table, self.offsets)
+        there = np.arange(self.table.shape[1]) < flat.sizes(self.offsets)[:, None]
+        return np.where(there & (rest > ROUNDING), rest, 0.0)
 
     def exposure(self, weights: npt.ArrayLike) -> Floats:
         r""":math:`\omega_0` of each document with the given rank weights."""
@@ -156,11 +170,14 @@ class ProductionPolicy:
         The sum is a supremum over sets of documents of a mean of N_q sessions. In total the errors
         cancel, so its expectation is at most half the sum of standard deviations; a document's
         weight in one session lies in [0, w_1], so these are largest when all exposures are equal.
-        One session moves it by at most Z_q / N_q (McDiarmid). 0 where the policy is exact.
+        One session moves it by at most Z_q / N_q (McDiarmid). Of recorded propensities it is the
+        exposure of what the log never showed, with certainty. 0 where the policy is exact.
         """
         queries = self.offsets.size - 1
         if self.sessions is None:
-            return np.zeros(queries)
+            rest = self.unrecorded()
+            short: Floats = rest @ weights[: rest.shape[1]] if rest.size else np.zeros(queries)
+            return short
         largest = float(weights.max(initial=0.0))
         sizes = flat.sizes(self.offsets)
         z = np.concatenate([[0.0], np.cumsum(weights)])[np.minimum(sizes, weights.size)]

@@ -32,6 +32,8 @@ class Shown:
             return None
         if self.policy.kind == "sorted" and data.production is not None:
             return ProductionPolicy.sorted(data.production, data.offsets)
+        if self.policy.kind == "recorded" and counts.propensity is not None:
+            return ProductionPolicy.recorded(counts.propensity, counts.offsets)
         return ProductionPolicy.observed(counts)
 
 
@@ -40,8 +42,12 @@ def settle_production(
 ) -> Shown:
     """Ask the log what production does with its scores; nothing to ask without either."""
     known = data.production if production is None else production
-    if counts is None or known is None or counts.total == 0 or kind == "sampled":
+    if counts is None or counts.total == 0 or kind == "sampled":
         return Shown()
+    if known is None:
+        # nothing to compare: the log's own averages, unless it has recorded more
+        recorded = counts.propensity is not None and kind in ("auto", "recorded")
+        return Shown(*choose_production(counts, None, kind)) if recorded else Shown()
     scores = known.scores(data) if isinstance(known, Ranker) else known
     values = flat.check_values("production", scores, data.offsets)
     same = np.array_equal(counts.offsets, data.offsets)

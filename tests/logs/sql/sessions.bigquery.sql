@@ -35,7 +35,18 @@ FROM (
         SELECT
           `t0`.`query_id`,
           IF(
-            CAST(TRUNC(IF(`t0`.`rank` BETWEEN 1 AND 2147483647, `t0`.`rank`, CAST(NULL AS FLOAT64))) AS INT64) > 10,
+            CAST(TRUNC(
+              IF(
+                `t0`.`rank` BETWEEN 1 AND 2147483647
+                AND (
+                  (
+                    `t0`.`rank` - `t0`.`rank`
+                  ) = 0
+                ),
+                `t0`.`rank`,
+                CAST(NULL AS FLOAT64)
+              )
+            ) AS INT64) > 10,
             CAST(NULL AS INT64),
             `t0`.`doc_id`
           ) AS `doc_id`,
@@ -51,9 +62,25 @@ FROM (
             )
             OR NOT (
               `t0`.`rank` BETWEEN 1 AND 2147483647
+              AND (
+                (
+                  `t0`.`rank` - `t0`.`rank`
+                ) = 0
+              )
             )
             OR (
-              CAST(TRUNC(IF(`t0`.`rank` BETWEEN 1 AND 2147483647, `t0`.`rank`, CAST(NULL AS FLOAT64))) AS INT64) <> `t0`.`rank`
+              CAST(TRUNC(
+                IF(
+                  `t0`.`rank` BETWEEN 1 AND 2147483647
+                  AND (
+                    (
+                      `t0`.`rank` - `t0`.`rank`
+                    ) = 0
+                  ),
+                  `t0`.`rank`,
+                  CAST(NULL AS FLOAT64)
+                )
+              ) AS INT64) <> `t0`.`rank`
             )
             THEN -3
             WHEN `t0`.`session_id` IS NULL
@@ -64,9 +91,31 @@ FROM (
               `t0`.`click` IN (0, 1)
             )
             THEN -6
-            WHEN CAST(TRUNC(IF(`t0`.`rank` BETWEEN 1 AND 2147483647, `t0`.`rank`, CAST(NULL AS FLOAT64))) AS INT64) > 10
+            WHEN CAST(TRUNC(
+              IF(
+                `t0`.`rank` BETWEEN 1 AND 2147483647
+                AND (
+                  (
+                    `t0`.`rank` - `t0`.`rank`
+                  ) = 0
+                ),
+                `t0`.`rank`,
+                CAST(NULL AS FLOAT64)
+              )
+            ) AS INT64) > 10
             THEN 0
-            ELSE CAST(TRUNC(IF(`t0`.`rank` BETWEEN 1 AND 2147483647, `t0`.`rank`, CAST(NULL AS FLOAT64))) AS INT64)
+            ELSE CAST(TRUNC(
+              IF(
+                `t0`.`rank` BETWEEN 1 AND 2147483647
+                AND (
+                  (
+                    `t0`.`rank` - `t0`.`rank`
+                  ) = 0
+                ),
+                `t0`.`rank`,
+                CAST(NULL AS FLOAT64)
+              )
+            ) AS INT64)
           END AS `place`
         FROM `log` AS `t0`
         WHERE

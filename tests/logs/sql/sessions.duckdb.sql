@@ -45,6 +45,11 @@ FROM (
           CASE
             WHEN CAST(CASE
               WHEN "t0"."rank" BETWEEN 1 AND 2147483647
+              AND (
+                (
+                  "t0"."rank" - "t0"."rank"
+                ) = 0
+              )
               THEN "t0"."rank"
               ELSE CAST(NULL AS DOUBLE)
             END AS BIGINT) > 10
@@ -63,10 +68,20 @@ FROM (
             )
             OR NOT (
               "t0"."rank" BETWEEN 1 AND 2147483647
+              AND (
+                (
+                  "t0"."rank" - "t0"."rank"
+                ) = 0
+              )
             )
             OR (
               CAST(CASE
                 WHEN "t0"."rank" BETWEEN 1 AND 2147483647
+                AND (
+                  (
+                    "t0"."rank" - "t0"."rank"
+                  ) = 0
+                )
                 THEN "t0"."rank"
                 ELSE CAST(NULL AS DOUBLE)
               END AS BIGINT) <> "t0"."rank"
@@ -82,12 +97,22 @@ FROM (
             THEN -6
             WHEN CAST(CASE
               WHEN "t0"."rank" BETWEEN 1 AND 2147483647
+              AND (
+                (
+                  "t0"."rank" - "t0"."rank"
+                ) = 0
+              )
               THEN "t0"."rank"
               ELSE CAST(NULL AS DOUBLE)
             END AS BIGINT) > 10
             THEN 0
             ELSE CAST(CASE
               WHEN "t0"."rank" BETWEEN 1 AND 2147483647
+              AND (
+                (
+                  "t0"."rank" - "t0"."rank"
+                ) = 0
+              )
               THEN "t0"."rank"
               ELSE CAST(NULL AS DOUBLE)
             END AS BIGINT)

@@ -39,7 +39,16 @@ FROM (
         SELECT
           "t0"."query_id",
           IF(
-            CAST(IF("t0"."rank" BETWEEN 1 AND 2147483647, "t0"."rank", CAST(NULL AS DOUBLE)) AS BIGINT) > 10,
+            CAST(IF(
+              "t0"."rank" BETWEEN 1 AND 2147483647
+              AND (
+                (
+                  "t0"."rank" - "t0"."rank"
+                ) = 0
+              ),
+              "t0"."rank",
+              CAST(NULL AS DOUBLE)
+            ) AS BIGINT) > 10,
             CAST(NULL AS BIGINT),
             "t0"."doc_id"
           ) AS "doc_id",
@@ -55,9 +64,23 @@ FROM (
             )
             OR NOT (
               "t0"."rank" BETWEEN 1 AND 2147483647
+              AND (
+                (
+                  "t0"."rank" - "t0"."rank"
+                ) = 0
+              )
             )
             OR (
-              CAST(IF("t0"."rank" BETWEEN 1 AND 2147483647, "t0"."rank", CAST(NULL AS DOUBLE)) AS BIGINT) <> "t0"."rank"
+              CAST(IF(
+                "t0"."rank" BETWEEN 1 AND 2147483647
+                AND (
+                  (
+                    "t0"."rank" - "t0"."rank"
+                  ) = 0
+                ),
+                "t0"."rank",
+                CAST(NULL AS DOUBLE)
+              ) AS BIGINT) <> "t0"."rank"
             )
             THEN -3
             WHEN "t0"."session_id" IS NULL
@@ -68,9 +91,27 @@ FROM (
               "t0"."click" IN (0, 1)
             )
             THEN -6
-            WHEN CAST(IF("t0"."rank" BETWEEN 1 AND 2147483647, "t0"."rank", CAST(NULL AS DOUBLE)) AS BIGINT) > 10
+            WHEN CAST(IF(
+              "t0"."rank" BETWEEN 1 AND 2147483647
+              AND (
+                (
+                  "t0"."rank" - "t0"."rank"
+                ) = 0
+              ),
+              "t0"."rank",
+              CAST(NULL AS DOUBLE)
+            ) AS BIGINT) > 10
             THEN 0
-            ELSE CAST(IF("t0"."rank" BETWEEN 1 AND 2147483647, "t0"."rank", CAST(NULL AS DOUBLE)) AS BIGINT)
+            ELSE CAST(IF(
+              "t0"."rank" BETWEEN 1 AND 2147483647
+              AND (
+                (
+                  "t0"."rank" - "t0"."rank"
+                ) = 0
+              ),
+              "t0"."rank",
+              CAST(NULL AS DOUBLE)
+            ) AS BIGINT)
           END AS "place"
         FROM "log" AS "t0"
         WHERE
