@@ -11,8 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from saferank.charts import save_chart
-from saferank.files import whole_file, write_json
-from saferank.marks import PARQUET_METADATA, is_marked, mark
+from saferank.errors import InputError
+from saferank.files import check_file, read_json, whole_file, write_json
+from saferank.marks import is_marked, kind_of, mark, parquet_mark
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +57,7 @@ def test_the_name_does_not_matter(tmp_path):
     table = pa.table({"a": [1]})
     pq.write_table(table, path)
     assert not is_marked(path)
-    pq.write_table(table.replace_schema_metadata(PARQUET_METADATA), path)
+    pq.write_table(table.replace_schema_metadata(parquet_mark("counts")), path)
     assert is_marked(path)
     path.write_text("# Claims\n")
     assert not is_marked(path)
@@ -90,3 +91,29 @@ def test_formats_without_room_are_labelled_until_they_are_changed(tmp_path):
     assert is_marked(path)
     path.write_text("[1, 2]")
     assert not is_marked(path)
+
+
+def test_a_mark_says_what_a_file_is(tmp_path):
+    path = tmp_path / "file"
+    write_json(path, {"a": 1}, "click model")
+    assert is_marked(path)
+    assert kind_of(path) == "click model"
+    assert read_json(path) == {"a": 1}
+    write_json(path, {"a": 1})
+    assert is_marked(path)
+    assert kind_of(path) is None
+    pq.write_table(pa.table({"a": [1]}).replace_schema_metadata(parquet_mark("counts")), path)
+    assert kind_of(path) == "counts"
+    pq.write_table(pa.table({"a": [1]}).replace_schema_metadata({"saferank": "saferank"}), path)
+    assert is_marked(path), "a mark of before there were kinds"
+    assert kind_of(path) is None
+    path.write_bytes(b"PAR1 and no more")
+    assert kind_of(path) is None
+
+
+def test_one_kind_does_not_take_the_place_of_another(tmp_path):
+    path = tmp_path / "counts.parquet"
+    pq.write_table(pa.table({"a": [1]}).replace_schema_metadata(parquet_mark("counts")), path)
+    check_file(path, kind="counts")
+    with pytest.raises(InputError, match="holds saferank's counts, not rankings"):
+        check_file(path, kind="rankings")

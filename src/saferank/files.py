@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from saferank.errors import InputError, require
-from saferank.marks import ensure_mark, is_marked, marked_record, without_mark
+from saferank.marks import ensure_mark, is_marked, kind_of, marked_record, without_mark
 from saferank.scratch import OLD, remove_litter, scratch_folder
 
 _MADE: Final = "made"
@@ -63,10 +63,11 @@ def whole_folder(path: Path, *, holds: Sequence[str], marked: bool = True) -> It
         _put_in_place(temporary, target, scratch / OLD)
 
 
-def check_file(path: Path, *, of_ours: bool = True) -> None:
+def check_file(path: Path, *, of_ours: bool = True, kind: str | None = None) -> None:
     """Refuse a path that names something else than a file, or a file that saferank did not write.
 
-    With `of_ours=False` any file may be replaced; an empty one always may.
+    With `of_ours=False` any file may be replaced; an empty one always may. With `kind` a file that
+    says that it is something else is refused, too.
     """
     if not path.exists():
         return
@@ -75,6 +76,12 @@ def check_file(path: Path, *, of_ours: bool = True) -> None:
         raise InputError(
             f"`{path}` is there already and saferank did not write it: remove it first, or choose "
             f"another name."
+        )
+    there = kind_of(path) if kind is not None else None
+    if there not in (None, kind):
+        raise InputError(
+            f"`{path}` is there already and holds saferank's {there}, not {kind}: remove it first, "
+            f"or choose another name."
         )
 
 
@@ -149,9 +156,9 @@ def _exchange(one: Path, other: Path) -> bool:
     return bool(rename(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0)
 
 
-def write_json(path: Path, record: Any) -> None:
+def write_json(path: Path, record: Any, kind: str = "") -> None:
     """Write a record as readable JSON with saferank's mark, keys sorted, NaN refused."""
-    marked = marked_record(record)
+    marked = marked_record(record, kind)
     text = json.dumps(marked, indent=2, sort_keys=True, allow_nan=False, ensure_ascii=False)
     with whole_file(path) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")

@@ -1,5 +1,8 @@
 """Marks in files that saferank writes, by which it knows them again before it replaces one.
 
+A mark in Parquet and JSON also says what the file is (counts, rankings, a click model...), so that
+one kind never takes the place of another.
+
 Parquet carries the mark in its metadata, JSON under a key, pages and pictures where their format
 has room for a remark. Formats without room (CSV, LETOR text, lists in JSON) get an extended
 attribute with the hash of their content; where the file system has none, they are taken for the
@@ -19,7 +22,6 @@ from typing import Any, Final
 
 NAME: Final = "saferank"
 JSON_KEY: Final = "written_by"
-PARQUET_METADATA: Final = {NAME: NAME}
 _HTML: Final = f'<meta name="generator" content="{NAME}">'.encode()
 _REMARK: Final = f"<!-- {NAME} -->\n".encode()
 _LAST_LINE: Final = {"svg": _REMARK, "md": _REMARK, "pdf": f"%{NAME}\n".encode()}
@@ -28,20 +30,46 @@ _PNG_START: Final = 33  # signature and IHDR, which always comes first
 _LARGEST_JSON: Final = 1 << 26
 
 
-def marked_record(record: Any) -> Any:
+def parquet_mark(kind: str) -> dict[str, str]:
+    """The mark of a Parquet file, for its metadata."""
+    return {NAME: kind}
+
+
+def marked_record(record: Any, kind: str = "") -> Any:
     """A JSON object with the mark; anything else as it is.
 
-    >>> marked_record({"a": 1})
-    {'a': 1, 'written_by': 'saferank'}
+    >>> marked_record({"a": 1}, "click model")
+    {'a': 1, 'written_by': 'saferank: click model'}
     """
-    return {**record, JSON_KEY: NAME} if isinstance(record, dict) else record
+    said = f"{NAME}: {kind}" if kind else NAME
+    return {**record, JSON_KEY: said} if isinstance(record, dict) else record
 
 
 def without_mark(record: Any) -> Any:
     """A JSON record as it was before it was marked."""
-    if isinstance(record, dict) and record.get(JSON_KEY) == NAME:
+    if isinstance(record, dict) and _is_mark(record.get(JSON_KEY)):
         return {key: value for key, value in record.items() if key != JSON_KEY}
     return record
+
+
+def _is_mark(said: Any) -> bool:
+    return isinstance(said, str) and (said == NAME or said.startswith(f"{NAME}: "))
+
+
+def kind_of(path: Path) -> str | None:
+    """What a file says that it is; nothing where its mark does not tell."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(4)
+        if start == b"PAR1":
+            said = (_metadata(path).get(NAME.encode()) or b"").decode()
+            return said if said != NAME else None
+        if start[:1] == b"{":
+            said = str(_record(path).get(JSON_KEY, ""))
+            return said.partition(": ")[2] or None
+    except (OSError, ValueError, RecursionError, MemoryError):
+        pass
+    return None
 
 
 def mark(path: Path, form: str) -> None:
@@ -75,9 +103,9 @@ def _is_marked_inside(path: Path) -> bool:
     with path.open("rb") as file:
         start = file.read(4096)
     if start.startswith(b"PAR1"):
-        return _has_metadata(path)
+        return NAME.encode() in _metadata(path)
     if start.startswith(b"{"):
-        return _has_json_key(path)
+        return _is_mark(_record(path).get(JSON_KEY))
     if start.startswith(b"\x89PNG"):
         return start[_PNG_START:].startswith(_png_chunk())
     return _HTML in start or _last_line(path) in _LAST_LINE.values()
@@ -106,17 +134,14 @@ def _last_line(path: Path) -> bytes:
         return b"\n".join(file.read().rsplit(b"\n", 2)[-2:])
 
 
-def _has_json_key(path: Path) -> bool:
+def _record(path: Path) -> dict[str, Any]:
     if path.stat().st_size > _LARGEST_JSON:
-        return False
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(record, dict) and record.get(JSON_KEY) == NAME
+        return {}
+    record = json.loads(path.read_text(encoding="utf-8"))
+    return record if isinstance(record, dict) else {}
 
 
-def _has_metadata(path: Path) -> bool:
+def _metadata(path: Path) -> dict[bytes, bytes]:
     import pyarrow.parquet as pq  # its errors are ValueErrors and OSErrors
 
-    return NAME.encode() in (pq.read_metadata(path).metadata or {})
+    return pq.read_metadata(path).metadata or {}

@@ -52,6 +52,7 @@ def commands(world: Path, output: Path) -> dict[str, list[object]]:
         "bias": ["bias", *bias, "-o", output],
         "bias --chart": ["bias", *bias, "--chart", output],
         "logs check --chart": ["logs", "check", world / "log.parquet", "--chart", output],
+        "logs check --robots": ["logs", "check", world / "log.parquet", "--robots", output],
         "rank": ["rank", world / "run", "--items", items, "-o", output],
         "rank as CSV": ["rank", world / "run", "--items", items, "-o", output],
         "rank as JSON": ["rank", world / "run", "--items", items, "-o", output],
@@ -63,6 +64,7 @@ NAMES = {
     "simulate --items": "o.parquet",
     "bias --chart": "o.svg",
     "logs check --chart": "o.png",
+    "logs check --robots": "o.parquet",
     "rank": "o.parquet",
     "rank as CSV": "o.csv",
     "rank as JSON": "o.json",
@@ -85,6 +87,30 @@ def test_a_file_of_the_users_is_refused_and_one_of_ours_is_replaced(
     first = output.stat().st_mtime_ns
     run(*commands(world, output)[name])
     assert output.stat().st_mtime_ns > first
+
+
+KINDS = {
+    "count": "counts", "simulate": "counts", "simulate --rows": "log", "simulate --items": "items",
+    "bias": "click model", "logs check --robots": "exclusions", "rank": "rankings",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_what_saferank_wrote_is_replaced_by_its_own_kind_alone(
+    name: str, world: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / NAMES.get(name, "o")
+    for other in ("count", "simulate --rows", "simulate --items", "bias", "rank"):
+        if KINDS[other] == KINDS[name]:
+            continue
+        there = tmp_path / "o.parquet" if other in NAMES else tmp_path / "o"
+        run(*commands(world, there)[other])
+        there.rename(output)
+        before = output.read_bytes()
+        with pytest.raises(InputError, match=f"holds saferank's {KINDS[other]}, not {KINDS[name]}"):
+            run(*commands(world, output)[name])
+        assert output.read_bytes() == before
+        output.unlink()
 
 
 @pytest.mark.parametrize("name", ALL)

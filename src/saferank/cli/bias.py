@@ -61,7 +61,7 @@ def bias(
 
     fits = {"trust": clicks.fit_trust_bias, "position": clicks.fit_position_bias}
     require(kind in fits, "kind", f"one of {', '.join(fits)}", kind)
-    check_outputs([output, chart], [counts, items])
+    check_outputs([output, chart], [counts, items], ["click model"])
     table, features, matched = _read(counts, items, column, skip_bad)
     fit = fits[kind](
         table,

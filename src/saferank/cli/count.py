@@ -46,7 +46,7 @@ def count(
     """
     from saferank import logs
 
-    check_outputs([output])
+    check_outputs([output], kinds=["counts"])
     table = logs.count(
         log,
         output=output,

@@ -67,7 +67,7 @@ def check(
     from saferank import data, logs, policies
     from saferank.charts import save_chart
 
-    check_outputs([chart], [items])
+    check_outputs([chart, robots], [items], [None, "exclusions"])
     health = logs.check_log(
         log,
         items=None
@@ -85,7 +85,7 @@ def check(
     if chart is not None:
         save_chart(logs.click_rate_chart(health), chart)
     if robots is not None:
-        data.write_table(health.robots.table(), robots)
+        data.write_table(health.robots.table(), robots, "exclusions")
     if json:
         print_json(health.record())
     else:

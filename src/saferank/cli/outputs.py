@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain, repeat
 from pathlib import Path
 
 from saferank.errors import InputError
 from saferank.files import check_file
 
 
-def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path | str | None] = ()) -> None:
-    """Refuse outputs that are inputs, the same twice, or files that saferank did not write."""
+def check_outputs(
+    outputs: Iterable[Path | None],
+    inputs: Iterable[Path | str | None] = (),
+    kinds: Iterable[str | None] = (),
+) -> None:
+    """Refuse outputs that are inputs, the same twice, or files that saferank did not write.
+
+    `kinds` say what the outputs will be, in their order: a file that is something else stays.
+    """
     read = {Path(path).resolve() for path in inputs if path is not None}
     seen: set[Path] = set()
-    for path in outputs:
+    for path, kind in zip(outputs, chain(kinds, repeat(None)), strict=False):
         if path is None:
             continue
         place = path.resolve()
@@ -22,4 +30,4 @@ def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path | str | 
         if place in seen:
             raise InputError(f"`{path}` must not be written twice by one command.")
         seen.add(place)
-        check_file(path)
+        check_file(path, kind=kind)

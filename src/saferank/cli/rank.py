@@ -73,7 +73,7 @@ def rank(
     from saferank.rankers import Ranker
     from saferank.safety.serving import Serving, rankings, read_sessions, scores_of_lists
 
-    check_outputs([output], [items, production, sessions])
+    check_outputs([output], [items, production, sessions], ["rankings"])
     deployed: Any = None if sorted_ is None else "sorted" if sorted_ else "sampled"
     serving = Serving.of_run(run, guard=guard, keep=keep, slack=slack, deployed=deployed)
     data = serving.ranker.read_items(items, columns=columns_of(column))
@@ -91,5 +91,5 @@ def rank(
     if output is None:
         print_json(table.to_pylist())
         return
-    write_table(table, output)
+    write_table(table, output, "rankings")
     typer.echo(f"Written to {output}.", err=True)

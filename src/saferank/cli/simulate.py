@@ -79,7 +79,7 @@ def simulate(
     from saferank import clicks, logs
     from saferank.data import write_items
 
-    check_outputs([output, items], [data, users])
+    check_outputs([output, items], [data, users], ["log" if rows else "counts", "items"])
     number = whole_number(sessions)
     collection, highest = _data(data, part, seed)
     if collection.production is None:

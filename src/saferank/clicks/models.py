@@ -89,7 +89,7 @@ class ClickModel:
 
     def save(self, path: str | Path) -> None:
         """Write the model as JSON (`bias.json`)."""
-        write_json(Path(path), self.record())
+        write_json(Path(path), self.record(), "click model")
 
     @classmethod
     def load(cls, path: str | Path) -> ClickModel:

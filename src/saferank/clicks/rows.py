@@ -28,7 +28,7 @@ from saferank.errors import require
 from saferank.files import whole_file
 from saferank.flat import Floats, Ints
 from saferank.kernels import kernel, parallel_kernel
-from saferank.marks import PARQUET_METADATA
+from saferank.marks import parquet_mark
 from saferank.progress import bar
 
 BATCH = 1 << 16
@@ -179,7 +179,7 @@ def _schema(data: RankingData) -> Any:
     kinds = [pa.string() if ids.dtype.kind == "U" else pa.int64() for ids in data.ids()]
     types = [pa.int64(), *kinds, pa.int32(), pa.int8()]
     names = ("session_id", "query_id", "doc_id", "rank", "click")
-    return pa.schema(list(zip(names, types, strict=True)), metadata=PARQUET_METADATA)
+    return pa.schema(list(zip(names, types, strict=True)), metadata=parquet_mark("log"))
 
 
 def _table(data: RankingData, first: int, batch: Sessions) -> Any:

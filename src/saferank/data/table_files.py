@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 
 from saferank.errors import InputError
 from saferank.files import whole_file
-from saferank.marks import PARQUET_METADATA
+from saferank.marks import parquet_mark
 
 _ROWS: Final = 1 << 16
 
 
-def write_table(table: pa.Table, path: str | Path) -> None:
+def write_table(table: pa.Table, path: str | Path, kind: str = "table") -> None:
     """Write a table as Parquet, CSV, JSON or JSON lines, whole or not at all.
 
     Parameters
@@ -27,6 +27,8 @@ def write_table(table: pa.Table, path: str | Path) -> None:
         Any Arrow table.
     path
         Ends with .parquet, .csv, .csv.gz, .json (a list of records) or .jsonl (one per line).
+    kind
+        What it is, for the mark of Parquet files.
 
     Raises
     ------
@@ -49,7 +51,7 @@ def write_table(table: pa.Table, path: str | Path) -> None:
         known = ", ".join(_WRITERS)
         raise InputError(f"`output` must end with one of {known}; got {target.name!r}.")
     with whole_file(target) as temporary:
-        write(table, temporary)
+        write(table.replace_schema_metadata(parquet_mark(kind)), temporary)
 
 
 def read_table(path: str | Path) -> pa.Table:
@@ -66,8 +68,7 @@ def read_table(path: str | Path) -> pa.Table:
 
 
 def _write_parquet(table: pa.Table, path: Path) -> None:
-    marked = table.replace_schema_metadata(PARQUET_METADATA)
-    pq.write_table(marked, path, compression="zstd")
+    pq.write_table(table, path, compression="zstd")
 
 
 def _write_csv(table: pa.Table, path: Path) -> None:

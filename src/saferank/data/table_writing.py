@@ -18,7 +18,7 @@ from saferank.data.ranking import Features, RankingData
 from saferank.data.table_layout import LIST
 from saferank.data.tables import kind_of
 from saferank.files import whole_file
-from saferank.marks import PARQUET_METADATA
+from saferank.marks import parquet_mark
 
 OTHER: Final = "(other)"
 """What is written for a category whose text is not known."""
@@ -47,7 +47,7 @@ def write_items(data: RankingData, path: str | Path) -> None:
 
 def _write_parquet(path: Path, batches: Iterator[pa.RecordBatch]) -> None:
     first = next(batches)
-    with pq.ParquetWriter(path, first.schema.with_metadata(PARQUET_METADATA)) as writer:
+    with pq.ParquetWriter(path, first.schema.with_metadata(parquet_mark("items"))) as writer:
         writer.write_batch(first)
         for batch in batches:
             writer.write_batch(batch)

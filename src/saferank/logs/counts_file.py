@@ -23,7 +23,7 @@ from saferank.flat import Ints
 from saferank.logs.count_table import KEYS, RANKS_SAID
 from saferank.logs.counts import Counts
 from saferank.logs.split import GIVEN, OFF, SPLIT, Split
-from saferank.marks import PARQUET_METADATA
+from saferank.marks import parquet_mark
 
 _DOCUMENTS_A_GROUP = 1 << 18
 
@@ -74,7 +74,7 @@ class _Rows:
         said = {
             RANKS_SAID.decode(): str(counts.ranks),
             SPLIT: split.to_text(),
-            **PARQUET_METADATA,
+            **parquet_mark("counts"),
         }
         self.schema = pa.schema(list(kinds.items()), metadata=said)
 

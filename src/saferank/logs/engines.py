@@ -19,7 +19,7 @@ from saferank.errors import EngineError, InputError, MissingExtraError, require
 from saferank.logs.engine_errors import one_sentence
 from saferank.logs.memory import buffer_limit, megabytes, memory_limit
 from saferank.logs.sources import InMemory, Source, TableName
-from saferank.marks import PARQUET_METADATA
+from saferank.marks import parquet_mark
 from saferank.progress import bar
 
 LOG = "saferank_log"
@@ -147,7 +147,7 @@ class DuckDB:
         metadata: Mapping[str, str] | None = None,
     ) -> str:
         """Run the expression into one Parquet file, with saferank's mark in its metadata."""
-        marked = {**PARQUET_METADATA, **(metadata or {})}
+        marked = {**parquet_mark("counts"), **(metadata or {})}
         pairs = ", ".join(f"{_quoted(key)}: {_quoted(value)}" for key, value in marked.items())
         with self._progress(title):
             self.connection.con.execute(

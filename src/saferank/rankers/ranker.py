@@ -236,6 +236,7 @@ class Ranker:
                     "features": self.features.to_dict(),
                     "card": asdict(self.card),
                 },
+                "ranker",
             )
             if self.regression is not None:
                 self.regression.save(temporary / REGRESSION)

@@ -110,7 +110,7 @@ class Assessment:
     def save(self, folder: str | Path) -> Path:
         """Write the assessment beside the ranker it is of."""
         path = Path(folder) / FILE
-        write_json(path, self.record())
+        write_json(path, self.record(), "assessment")
         return path
 
     @classmethod

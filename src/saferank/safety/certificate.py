@@ -117,7 +117,7 @@ class Certificate:
 
     def save(self, path: str | Path) -> None:
         """Write the certificate as JSON."""
-        write_json(Path(path), self.record())
+        write_json(Path(path), self.record(), "certificate")
 
     @classmethod
     def from_record(cls, record: Any) -> Certificate:

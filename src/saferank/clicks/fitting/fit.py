@@ -142,7 +142,7 @@ class FittedBias:
 
     def save(self, path: str | Path) -> None:
         """Write the fit as JSON (`bias.json`)."""
-        write_json(Path(path), self.record())
+        write_json(Path(path), self.record(), "click model")
 
 
 def fit_position_bias(
