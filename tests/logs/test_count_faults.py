@@ -244,3 +244,15 @@ def test_nan_among_values_that_are_all_good_is_a_bad_row(tmp_path: Path, column:
         InputError, match=f"1,000 of 3,000 rows of the log break a rule: `{column}`"
     ):
         sr.count(tmp_path / "log.parquet")
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_a_csv_file_with_a_column_twice_is_refused(tmp_path: Path, separator: str) -> None:
+    rows = ["query_id,doc_id,rank,rank,click", "1,1,1,3,1", "1,2,2,4,0"]
+    log = tmp_path / "log.csv"
+    log.write_text("\n".join(rows).replace(",", separator) + "\n")
+    with pytest.raises(InputError, match=r"rank of .* must be one column; got '2 columns'"):
+        sr.count(log)
+    rows = ["query_id,doc_id,rank,price,price,click", "1,1,1,3,4,1", "1,2,2,4,5,0"]
+    log.write_text("\n".join(rows).replace(",", separator) + "\n")
+    assert sr.count(log).report.rows == 2, "a column that is not needed may come twice"

@@ -170,10 +170,11 @@ def counted(
     if output is not None:
         sources.check_output(source, output)
     excluded = None if exclude is None else Exclusions.read(exclude)
-    if isinstance(source, sources.Files) and source.local and source.format == "parquet":
+    if isinstance(source, sources.Files) and source.local:
         named = {conditions.parse(text).column for text in where}
         named |= set() if excluded is None else excluded.columns(names)
-        sources.check_parquet(source, {*names.values()} - {"part", "sessions"} | named)
+        unless_named = {"part", "sessions", "propensity"} - set(columns or {})
+        sources.check_columns(source, {*names.values()} - unless_named | named)
     with (
         scratch_folder(choice.spill or (output and output.parent)) as folder,
         opened(choice.name, memory=choice.memory, spill=folder) as running,

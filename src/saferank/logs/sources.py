@@ -24,6 +24,7 @@ FORMATS: dict[str, tuple[str, ...]] = {
 }
 _ENDINGS = {ending: form for form, endings in FORMATS.items() for ending in endings}
 HIVE = ("folders", "columns")
+_LONGEST_HEADER = 1 << 20
 _REMOTE = re.compile(r"^[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 
@@ -174,7 +175,15 @@ def _hive_keys(path: str) -> list[str]:
     return [part.split("=", 1)[0] for part in folders if "=" in part]
 
 
-def check_parquet(files: Files, columns: Iterable[str]) -> None:
+def check_columns(files: Files, columns: Iterable[str]) -> None:
+    """Refuse files whose columns cannot be told, before any engine starts."""
+    if files.format == "parquet":
+        _check_parquet(files, columns)
+    elif files.format == "csv":
+        _check_csv(files, columns)
+
+
+def _check_parquet(files: Files, columns: Iterable[str]) -> None:
     """Refuse damaged Parquet files, and partitions whose columns differ in what is needed.
 
     Only the files' footers are read, before any engine starts.
@@ -196,6 +205,22 @@ def check_parquet(files: Files, columns: Iterable[str]) -> None:
                     f"{here or 'no such column'} in {path!r} and "
                     f"{there or 'no such column'} in {files.paths[0]!r}."
                 )
+
+
+def _check_csv(files: Files, columns: Iterable[str]) -> None:
+    """Refuse CSV files that have a needed column twice: engines rename the second and go on."""
+    wanted = set(columns)
+    for path in files.paths:
+        names = [name.strip().strip('"') for name in re.split(r"[,;\t|]", _first_line(path))]
+        for name in sorted(wanted.intersection(names)):
+            times = names.count(name)
+            require(times == 1, f"{name} of {path}", "one column", f"{times} columns")
+
+
+def _first_line(path: str) -> str:
+    with refuse_damaged(path), pa.input_stream(path) as stream:
+        start = stream.read(_LONGEST_HEADER)
+    return bytes(start).split(b"\n", 1)[0].decode("utf-8-sig", "replace")
 
 
 def _footer(path: str) -> list[pa.Field]:
