@@ -153,7 +153,10 @@ def _tell(found: Assessment) -> None:
     typer.echo(found.decision.sentence)
     if found.flatters is not None:
         typer.echo(f"Warning: {found.flatters}")
-    print_table("Certificate", ("what", "value"), _rows(found))
+    by_clicks = _click_rows(found)
+    if by_clicks:
+        print_table("By the clicks of sessions to judge by", ("what", "value"), by_clicks)
+    print_table(_worst_case_title(found), ("what", "value"), _worst_case_rows(found))
     typer.echo("This assumes:")
     for sentence in found.decision.assumes:
         typer.echo(f"  - {sentence}")
@@ -232,8 +235,7 @@ def hidden(found: Assessment) -> Assessment:
     return hide_ids(found)
 
 
-def _rows(found: Assessment) -> list[tuple[str, object]]:
-    one = found.certificate
+def _click_rows(found: Assessment) -> list[tuple[str, object]]:
     what = "with the guard" if found.guarded else "as it is"
     rows: list[tuple[str, object]] = []
     if found.clicks is not None:
@@ -259,9 +261,21 @@ def _rows(found: Assessment) -> list[tuple[str, object]]:
         )  # fmt: skip
     if found.fit is not None:
         rows.append(("production", found.fit.sentence))
+    return rows
+
+
+def _worst_case_title(found: Assessment) -> str:
+    """The worst case is always told; whether the verdict rests on it is said, too."""
+    if found.decision.rule == "clicks" and not found.guarded:
+        return "Worst case, whatever users want (the verdict does not rest on it)"
+    return "Worst case, whatever users want"
+
+
+def _worst_case_rows(found: Assessment) -> list[tuple[str, object]]:
+    one = found.certificate
     alone = "without the guard: " if found.guarded else ""
     loose = ", with what frequencies leave open" if one.production_kind == "observed" else ""
-    rows += [
+    return [
         ("promise", str(one.promise)),
         ("rank weights", f"{' '.join(f'{w:.3g}' for w in one.weights)} ({one.weights_from})"),
         ("rankings", f"new: {one.deployed}, production: {one.production_kind}"),
@@ -281,4 +295,3 @@ def _rows(found: Assessment) -> list[tuple[str, object]]:
         ("with the guard: queries it steps in on", f"{one.guard_share:.1%}"),
         ("with the guard: traffic of the new ranker", f"{one.guard_mixing:.1%}"),
     ]
-    return rows
