@@ -33,13 +33,18 @@ def _log_seeds(_: Path) -> list[bytes]:
         "clicks": [3, 0, 7],
     }  # fmt: skip
     sessions = rows | {"session_id": ["s", "s", "t", "t", "u"]}
-    return [to_bytes(pa.table(one)) for one in (rows, summed, sessions)]
+    recorded = sessions | {"propensity": [0.5, 0.25, 1.0, 0.125, 0.75]}
+    return [to_bytes(pa.table(one)) for one in (rows, summed, sessions, recorded)]
 
 
 def _read_log(data: bytes, folder: Path) -> None:
     path = folder / "log.parquet"
     path.write_bytes(data)
-    made = count(path).to_arrow().to_pylist()
+    named = {"propensity": "propensity"} if b"propensity" in data else {}
+    made = count(path, columns=named).to_arrow().to_pylist()
+    for row in made:
+        value = row.get("propensity")
+        ensure(value is None or 1e-9 <= value <= 1, "propensity of a log")
     table = pq.ParquetFile(path).read()
     expected = _sums_of_rows(_rows(table), "session_id" in table.column_names)
     ensure(_sums(made) == expected, "counts of a log")
@@ -91,7 +96,9 @@ def _counts_seeds(folder: Path) -> list[bytes]:
     save_counts(counts, data, folder / "seed.parquet")
     table = pq.read_table(folder / "seed.parquet")
     few = table.slice(0, 12)
-    return [to_bytes(one) for one in (table, few, few.drop_columns(["part", "sessions"]))]
+    recorded = few.append_column("propensity", pa.array(np.linspace(0.1, 1, few.num_rows)))
+    plain = few.drop_columns(["part", "sessions"])
+    return [to_bytes(one) for one in (table, few, plain, recorded)]
 
 
 def _read_counts(data: bytes, folder: Path) -> None:
@@ -114,6 +121,9 @@ def _check(counts: Counts, expected: Sums) -> None:
         shown = sum(pair[0] for (_, _, rank), pair in expected.items() if rank == at + 1)
         ensure(shown == total, "impressions at a rank")
     ensure(bool(np.all((counts.clicks >= 0) & (counts.clicks <= counts.impressions))), "clicks")
+    if counts.propensity is not None:
+        chance = counts.propensity
+        ensure(bool(np.all((chance >= 0) & (chance <= 1))), "propensities")
 
 
 _SCHEMA = {
