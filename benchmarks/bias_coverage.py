@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from saferank._core.flat import Floats
 from saferank.clicks import (
     ClickModel,
     FittedBias,
@@ -22,10 +23,9 @@ from saferank.clicks import (
     simulate,
     trust_bias,
 )
+from saferank.counts import Counts
 from saferank.data import RankingData
 from saferank.errors import InputError
-from saferank.flat import Floats
-from saferank.logs import Counts
 
 RANKS = 10
 _ALPHA = [0.45, 0.33, 0.26, 0.21, 0.17, 0.145, 0.125, 0.11, 0.1, 0.09]

@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from saferank._core.flat import Array, Floats, Ints, query_sums
 from saferank.clicks import relevance, trust_bias
+from saferank.counts import Counts
 from saferank.data import RankingData
+from saferank.estimators import Evidence, Propensities, exact
 from saferank.evaluation import QueryScores, interval
 from saferank.evaluation.measuring import measured_scores
 from saferank.evaluation.session_scores import joint_scores
-from saferank.flat import Array, Floats, Ints, query_sums
-from saferank.gains import Evidence, Propensities, exact
-from saferank.logs import Counts
 from saferank.plackett_luce import exposure
 
 USERS = trust_bias(3)

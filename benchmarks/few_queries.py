@@ -12,12 +12,12 @@ import time
 
 import numpy as np
 
+from saferank._core.seeds import generator
 from saferank.clicks import simulate, stand_in_production, trust_bias
 from saferank.data import Collection, load, synthetic
+from saferank.learning import Settings, learn, stopping
 from saferank.metrics import mean
 from saferank.plackett_luce import expected_ndcg
-from saferank.rankers import Settings, learn, stopping
-from saferank.seeds import generator
 
 USERS = trust_bias()
 SIZES = (30, 60, 120)

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import numpy as np
 
+from saferank._core.flat import Floats
 from saferank.clicks import relevance, simulate, stand_in_production, trust_bias
+from saferank.counts import Counts
 from saferank.data import Collection, synthetic
-from saferank.flat import Floats
-from saferank.logs import Counts
+from saferank.learning import Ranker, Settings, fit_relevance, learn
 from saferank.plackett_luce import exposure
-from saferank.rankers import Ranker, Settings, fit_relevance, learn
 from saferank.safety import Assessment, assess
 
 USERS = trust_bias()

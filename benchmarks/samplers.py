@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from saferank.flat import Floats
+from saferank._core.flat import Floats
 
 
 def on_threads(count: int, function: Callable[..., Any], *given: Any) -> Any:

@@ -11,13 +11,13 @@ import argparse
 import numpy as np
 
 from saferank import learn
+from saferank._core.flat import Floats
 from saferank.clicks import ClickModel, canonical, simulate, stand_in_production, trust_bias
 from saferank.data import synthetic
 from saferank.evaluation import truth
-from saferank.flat import Floats
+from saferank.learning import Settings
 from saferank.metrics import dcg_weights
 from saferank.plackett_luce import exposure
-from saferank.rankers import Settings
 
 USERS = trust_bias()
 FORM = canonical(USERS)

@@ -12,9 +12,9 @@ import numpy as np
 
 from saferank.clicks import simulate, stand_in_production, trust_bias
 from saferank.data import Collection, load, synthetic
+from saferank.learning import learn
 from saferank.metrics import mean
 from saferank.plackett_luce import expected_ndcg
-from saferank.rankers import learn
 
 USERS = trust_bias()
 SESSIONS = (1000, 10_000, 100_000)

@@ -15,8 +15,9 @@ import ibis
 
 from benchmarks.click_logs import RANKS, generate
 from benchmarks.measure import Row, at_most, best_seconds, info
-from saferank.logs import CountTable, count, read_counts
-from saferank.logs.hashing import Hash
+from saferank.counts import CountTable
+from saferank.counts.hashing import Hash
+from saferank.logs import count, read_counts
 
 ROWS = int(os.environ.get("SAFERANK_BENCH_ROWS", 10**8))
 QUERIES = 100_000

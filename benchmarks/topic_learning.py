@@ -15,11 +15,11 @@ from benchmarks.samplers import on_threads, torch_reinforce
 from saferank.clicks import simulate, trust_bias
 from saferank.data import RankingData, Scaling, synthetic
 from saferank.data.synthetic import PRESETS
+from saferank.learning.descent import Part, Settings, Training
+from saferank.learning.goals import ExposureGoal
+from saferank.learning.problem import Log, terms
 from saferank.objectives import OBJECTIVES, Context
-from saferank.rankers.goals import ExposureGoal
-from saferank.rankers.networks import make_network
-from saferank.rankers.problem import Log, terms
-from saferank.rankers.training import Part, Settings, Training
+from saferank.scorers.networks import make_network
 
 SAMPLED_QUERIES = 300
 

@@ -15,10 +15,10 @@ import numpy as np
 
 from benchmarks.measure import Row, at_least, at_most, best_seconds, info
 from benchmarks.samplers import numpy_pl_rank, on_threads, torch_reinforce
-from saferank.flat import Floats, Ints
+from saferank._core.flat import Floats, Ints
+from saferank._core.threads import threads, use_threads
 from saferank.metrics import dcg_weights
 from saferank.plackett_luce import exposure, exposure_gradient
-from saferank.threads import threads, use_threads
 
 SAMPLES = 1000
 RANKS = 5

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from benchmarks.measure import Row, at_least, at_most, best_seconds, info
+from saferank._core.flat import Array, Floats
 from saferank.clicks import ClickModel, simulate, trust_bias
 from saferank.data import RankingData
-from saferank.flat import Array, Floats
 
 QUERIES, DOCUMENTS = 18_919, 120
 SPREADS = {"flat": 0.5, "usual": 1.5, "peaked": 4.0}

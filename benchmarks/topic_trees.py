@@ -14,15 +14,15 @@ import lightgbm
 import numpy as np
 
 from benchmarks.measure import Row, info
+from saferank._core.flat import Floats
 from saferank.data import RankingData, synthetic
-from saferank.flat import Floats
+from saferank.learning.boosting import Boosting, Trees
+from saferank.learning.descent import Part, Settings
+from saferank.learning.families import Run
+from saferank.learning.goals import ExposureGoal
+from saferank.learning.problem import label_terms
 from saferank.metrics import dcg_weights
 from saferank.objectives import OBJECTIVES, Context
-from saferank.rankers.boosting import Boosting, Trees
-from saferank.rankers.goals import ExposureGoal
-from saferank.rankers.problem import label_terms
-from saferank.rankers.scorers import Run
-from saferank.rankers.training import Part, Settings
 
 QUERIES = int(os.environ.get("SAFERANK_BENCH_QUERIES", "1000"))
 ROUNDS = 8

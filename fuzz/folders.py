@@ -21,8 +21,8 @@ from saferank.data.cache import cached, entry_places
 from saferank.experiments import Conditions, Study, plan
 from saferank.experiments.jobs import Job, Store
 from saferank.experiments.results import read_results
-from saferank.rankers import Ranker, Settings, learn
-from saferank.rankers.training import Training
+from saferank.learning import Ranker, Settings, learn
+from saferank.learning.descent import Training
 
 SETTINGS = Settings(steps=4, least=2, rounds=2, hidden=(3,))
 _NETWORK: dict[str, Mutate] = {

@@ -24,7 +24,7 @@ from fuzz.target import Target
 from saferank.clicks import ClickModel
 from saferank.data import RankingData, read_items, read_letor
 from saferank.errors import InputError
-from saferank.rankers.tree_scorer import TreeScorer
+from saferank.scorers.tree_scorer import TreeScorer
 
 
 @cache

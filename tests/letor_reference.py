@@ -51,7 +51,7 @@ def make_ids(words: list[bytes]) -> list[int] | list[str]:
 
 
 def reference(text: bytes) -> dict[str, object]:
-    """The rules of saferank.data.letor, as plainly as they can be written."""
+    """The rules of saferank.data.letor.reading, as plainly as they can be written."""
     labels, queries, rows, documents, lines = [], [], [], [], []
     for number, line in enumerate(text.split(b"\n"), start=1):
         content, *comment = line.split(b"#", 1)

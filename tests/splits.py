@@ -6,7 +6,7 @@ import hashlib
 
 import numpy as np
 
-from saferank.logs.hashing import constants
+from saferank.counts.hashing import constants
 
 
 def numpy_hash(ids: np.ndarray, seed: int) -> np.ndarray:

@@ -1,7 +1,7 @@
 import altair as alt
 import pytest
 
-from saferank.charts import COLOURS, save_chart, scale
+from saferank._core.charts import COLOURS, save_chart, scale
 from saferank.errors import InputError
 
 

@@ -15,7 +15,7 @@ from numba.core.datamodel.models import PrimitiveModel
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from saferank import kernels
+from saferank._core import kernels
 from saferank.plackett_luce import lanes
 
 ROOT = Path(__file__).parents[1]

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from saferank import files, progress
+from saferank._core import files, progress
+from saferank._core.files import read_json, whole_file, whole_folder, write_json
 from saferank.errors import InputError, require
-from saferank.files import read_json, whole_file, whole_folder, write_json
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path):

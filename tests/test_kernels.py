@@ -7,9 +7,11 @@ import sys
 import pytest
 
 PACKAGE = {
-    "inner.py": "from saferank.kernels import kernel\n@kernel\ndef inner(x):\n    return x + {n}\n",
+    "inner.py": (
+        "from saferank._core.kernels import kernel\n@kernel\ndef inner(x):\n    return x + {n}\n"
+    ),
     "outer.py": (
-        "from saferank.kernels import kernel\nfrom inner import inner\n"
+        "from saferank._core.kernels import kernel\nfrom inner import inner\n"
         "@kernel\ndef outer(x):\n    return inner(x)\n"
     ),
 }

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from saferank.charts import save_chart
+from saferank._core.charts import save_chart
+from saferank._core.files import check_file, read_json, whole_file, write_json
+from saferank._core.marks import is_marked, kind_of, mark, parquet_mark
 from saferank.errors import InputError
-from saferank.files import check_file, read_json, whole_file, write_json
-from saferank.marks import is_marked, kind_of, mark, parquet_mark
 
 
 @pytest.fixture(scope="module")

@@ -46,7 +46,7 @@ def test_a_type_checker_sees_what_the_names_are(tmp_path):
     )
     command = [sys.executable, "-m", "mypy", "--no-error-summary", "--follow-imports=silent"]
     shown = subprocess.run([*command, str(client)], capture_output=True, text=True, check=False)
-    assert 'Revealed type is "saferank.rankers.ranker.Ranker"' in shown.stdout
+    assert 'Revealed type is "saferank.learning.ranker.Ranker"' in shown.stdout
     assert 'Revealed type is "saferank.errors.InputError"' in shown.stdout
     assert "client.py:4: error" in shown.stdout
     assert "client.py:5: error" in shown.stdout

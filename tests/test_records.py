@@ -3,8 +3,8 @@ from typing import Any, Literal
 
 import pytest
 
+from saferank._core.records import from_dict
 from saferank.errors import InputError
-from saferank.records import from_dict
 
 
 @dataclass

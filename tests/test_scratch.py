@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from saferank import scratch
-from saferank.scratch import LOCK, OLD, PREFIX, remove_litter, scratch_folder
+from saferank._core import scratch
+from saferank._core.scratch import LOCK, OLD, PREFIX, remove_litter, scratch_folder
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from saferank.scratch import scratch_folder
+from saferank._core.scratch import scratch_folder
 with scratch_folder(Path(sys.argv[1])) as folder:
     (folder / "half").write_text("half")
     print(folder, flush=True)
@@ -79,7 +79,7 @@ def test_others_who_clear_at_the_same_time_take_nothing_that_is_used(tmp_path):
     script = """
 import sys, time
 from pathlib import Path
-from saferank.scratch import remove_litter, scratch_folder
+from saferank._core.scratch import remove_litter, scratch_folder
 until = time.monotonic() + 1.5
 while time.monotonic() < until:
     with scratch_folder(Path(sys.argv[1])) as folder:

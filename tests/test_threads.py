@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from saferank.threads import over_range, run_all, threads, use_threads
+from saferank._core.threads import over_range, run_all, threads, use_threads
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 7, 1000])

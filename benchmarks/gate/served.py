@@ -63,7 +63,7 @@ def guarded(ranker: Run, deployed: str) -> Policy:
 def _shares(ranker: Run) -> np.ndarray:
     """The share of each query's sessions that get the new ranker, in the truth's order."""
     import saferank as sr
-    from saferank.safety.serving import Serving
+    from saferank.serving.rankings import Serving
 
     known = inspect.signature(sr.data.read_items).parameters
     named = ranker.ready.options and "columns" in known

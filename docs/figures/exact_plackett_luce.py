@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.measure import best_seconds
 from benchmarks.samplers import numpy_pl_rank, on_threads, torch_reinforce
-from saferank.flat import Floats
+from saferank._core.flat import Floats
 from saferank.metrics import dcg_weights
 from saferank.plackett_luce import exposure_gradient, nodes, race
 

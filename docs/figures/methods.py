@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
+from saferank.estimators import LOSSES
 from saferank.experiments import PRESETS, Curve, open_collection, plan, read_results, sweep
 from saferank.experiments.study import fingerprint
-from saferank.gains import LOSSES
 
 STUDY = PRESETS["quick"].changed(seeds=5, sessions=tuple(10**power for power in range(2, 9)))
 ATTACKED = 10**6

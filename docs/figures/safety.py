@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 import saferank as sr
+from saferank._core.flat import query_sums
 from saferank.clicks import ClickModel, Users, relevance
 from saferank.data import Collection
-from saferank.flat import query_sums
-from saferank.rankers import Ranker, Settings, learn
+from saferank.learning import Ranker, Settings, learn
 
 METHODS = ("ips", "dr", "safe-dr", "prpo", "prpo-floor")
 TRUST = sr.clicks.trust_bias()

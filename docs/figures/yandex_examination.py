@@ -9,7 +9,7 @@ from typing import Any
 
 import altair as alt
 
-from saferank.charts import COLOURS, DASHES, save_chart, scale
+from saferank._core.charts import COLOURS, DASHES, save_chart, scale
 from saferank.clicks import fit_position_bias
 from saferank.logs import check_log, count, read_counts
 

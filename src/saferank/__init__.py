@@ -1,6 +1,6 @@
 """Learn a ranker from a click log, and tell whether it is safe to put in production.
 
-The way of the data: logs -> counts -> gains -> objective -> policy -> certificate -> report.
+The way of the data: logs, counts, estimators, objectives, learning, safety, report and serving.
 Each arrow is one sub-package, loaded when it is first used; type checkers see all of them.
 """
 
@@ -9,27 +9,27 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from saferank.home import ensure_home
+from saferank._core.home import ensure_home
 
 if TYPE_CHECKING:
     from saferank import (
         clicks,
         data,
         errors,
+        estimators,
         evaluation,
         experiments,
-        gains,
+        learning,
         logs,
         objectives,
         plackett_luce,
         policies,
-        rankers,
         report,
         safety,
     )
     from saferank.errors import InputError
+    from saferank.learning import Ranker, Recipe, learn, load
     from saferank.logs import count
-    from saferank.rankers import Ranker, Recipe, learn, load
     from saferank.safety import Guard, assess, certify, compare
 
 __version__ = "0.1.0"
@@ -47,25 +47,29 @@ __all__ = [
     "clicks",
     "compare",
     "count",
+    "counts",
     "data",
     "errors",
+    "estimators",
     "evaluation",
     "experiments",
-    "gains",
     "learn",
+    "learning",
     "load",
     "logs",
+    "metrics",
     "objectives",
     "plackett_luce",
     "policies",
-    "rankers",
     "report",
     "safety",
+    "scorers",
+    "serving",
 ]
 _FROM = {
     "errors": ("InputError",),
     "logs": ("count",),
-    "rankers": ("Ranker", "Recipe", "learn", "load"),
+    "learning": ("Ranker", "Recipe", "learn", "load"),
     "safety": ("Guard", "assess", "certify", "compare"),
 }
 """Names of sub-packages that are here too."""

@@ -11,10 +11,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from saferank import flat
+from saferank._core import flat
+from saferank._core.flat import Floats, Ints
+from saferank._core.kernels import parallel_kernel
 from saferank.errors import require
-from saferank.flat import Floats, Ints
-from saferank.kernels import parallel_kernel
 
 Gain = Literal["linear", "exponential"]
 Empty = Literal["skip", "zero", "one"]

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from saferank.chance.binomial import _log_ratio, _stirling, binomial
-from saferank.chance.streams import after, stream, uniform
-from saferank.flat import Ints
-from saferank.kernels import kernel
+from saferank._core.chance.binomial import _log_ratio, _stirling, binomial
+from saferank._core.chance.streams import after, stream, uniform
+from saferank._core.flat import Ints
+from saferank._core.kernels import kernel
 
 
 @kernel

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from saferank.chance import hypergeometric, stream
-from saferank.flat import Ints
-from saferank.kernels import kernel
+from saferank._core.chance import hypergeometric, stream
+from saferank._core.flat import Ints
+from saferank._core.kernels import kernel
 
 
 @kernel

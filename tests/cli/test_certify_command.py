@@ -10,10 +10,10 @@ from typer.testing import CliRunner
 
 from saferank.cli.app import app
 from saferank.clicks import simulate, trust_bias
+from saferank.counts import save_counts
 from saferank.data import read_items, synthetic, write_items
 from saferank.errors import InputError
-from saferank.logs import save_counts
-from saferank.rankers import Ranker, Settings, learn
+from saferank.learning import Ranker, Settings, learn
 from saferank.safety import Assessment, Guard
 
 

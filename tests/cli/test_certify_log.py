@@ -13,11 +13,12 @@ from typer.testing import CliRunner
 
 from saferank.cli.app import app
 from saferank.clicks import simulate_rows, trust_bias
+from saferank.counts import CountTable, Split
 from saferank.data import read_items, synthetic, write_items
 from saferank.errors import InputError
 from saferank.evaluation import LogRows
-from saferank.logs import CountTable, Split, align, count
-from saferank.rankers import Ranker, Settings, learn
+from saferank.learning import Ranker, Settings, learn
+from saferank.logs import align, count
 from saferank.safety import assess
 
 USERS = trust_bias()

@@ -12,8 +12,9 @@ import pytest
 
 from saferank.cli.app import main
 from saferank.clicks import ClickModel, canonical, trust_bias
+from saferank.counts import CountTable
 from saferank.data import read_items
-from saferank.logs import CountTable, align
+from saferank.logs import align
 
 
 @pytest.fixture
@@ -142,7 +143,8 @@ def test_bias_leaves_out_the_sessions_to_judge_by(  # type: ignore[no-untyped-de
     saferank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from saferank import logs
-    from saferank.logs import Counts, read_counts
+    from saferank.counts import Counts
+    from saferank.logs import read_counts
 
     path = tmp_path / "counts.parquet"
     saferank("simulate", "-o", path, "--sessions", "200_000", "--users", "position")

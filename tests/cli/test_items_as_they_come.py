@@ -58,7 +58,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         query_ids=items.query_ids, doc_ids=items.doc_ids,
     )  # fmt: skip
     counts = sr.clicks.simulate(relevance, items.production, users, sessions=4000, seed=0)
-    sr.logs.save_counts(counts, items, place / "counts.parquet")
+    sr.counts.save_counts(counts, items, place / "counts.parquet")
     return place
 
 

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from saferank._core.flat import Floats
 from saferank.clicks import (
     ClickModel,
     cascade,
@@ -13,10 +14,9 @@ from saferank.clicks import (
     simulate,
     trust_bias,
 )
+from saferank.counts import Counts
 from saferank.data import RankingData
 from saferank.errors import InputError
-from saferank.flat import Floats
-from saferank.logs import Counts
 
 MODEST = ClickModel(
     np.array([0.45, 0.33, 0.26, 0.21, 0.17]), np.array([0.06, 0.03, 0.02, 0.015, 0.012])

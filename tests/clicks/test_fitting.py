@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
+from saferank._core.flat import Floats
 from saferank.clicks import (
     ClickModel,
     FittedBias,
@@ -19,8 +20,8 @@ from saferank.clicks import (
     simulate,
     trust_bias,
 )
-from saferank.clicks.fitting import canonical
-from saferank.clicks.fitting.em import (
+from saferank.clicks.bias import canonical
+from saferank.clicks.bias.em import (
     Cells,
     Estimate,
     PerDocument,
@@ -28,12 +29,11 @@ from saferank.clicks.fitting.em import (
     first_estimate,
     step,
 )
-from saferank.clicks.fitting.features import Logistic, standardised
-from saferank.clicks.fitting.misfit import best_relevance, misfit
+from saferank.clicks.bias.feature_groups import Logistic, standardised
+from saferank.clicks.bias.misfit import best_relevance, misfit
+from saferank.counts import Counts
 from saferank.data import RankingData
 from saferank.errors import InputError
-from saferank.flat import Floats
-from saferank.logs import Counts
 
 FIT = {"trust": fit_trust_bias, "position": fit_position_bias}
 TRUTH = {"trust": trust_bias(), "position": position_bias()}
@@ -337,7 +337,7 @@ def test_logs_without_clicks_or_impressions_are_refused() -> None:
 def test_em_that_does_not_come_to_rest_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
     counts = clicks_of(position_bias(), 200_000)
     assert fit_position_bias(counts, method="em", folds=0).method == "em"
-    monkeypatch.setattr("saferank.clicks.fitting.em.MOST_STEPS", 2)
+    monkeypatch.setattr("saferank.clicks.bias.em.MOST_STEPS", 2)
     with pytest.raises(InputError, match="EM had not come to rest after 2 steps"):
         fit_position_bias(counts, method="em", folds=0)
 

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize
 
-from saferank import flat
+from saferank._core import flat
+from saferank._core.flat import Floats
 from saferank.clicks import (
     ClickModel,
     canonical,
@@ -14,13 +15,12 @@ from saferank.clicks import (
     fit_trust_bias,
     identifiability,
 )
-from saferank.clicks.fitting.em import Cells
-from saferank.clicks.fitting.folds import effective_number, make_folds
-from saferank.clicks.fitting.harvest_position import harvest_position
-from saferank.clicks.fitting.harvest_trust import harvest_trust
+from saferank.clicks.bias.em import Cells
+from saferank.clicks.bias.folds import effective_number, make_folds
+from saferank.clicks.bias.harvest_position import harvest_position
+from saferank.clicks.bias.harvest_trust import harvest_trust
+from saferank.counts import Counts
 from saferank.errors import InputError
-from saferank.flat import Floats
-from saferank.logs import Counts
 
 FIT = {"trust": fit_trust_bias, "position": fit_position_bias}
 SHOP = ClickModel(np.array([0.5, 0.4, 0.3]), np.array([0.1, 0.05, 0.02]))

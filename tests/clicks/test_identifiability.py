@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from saferank.clicks import fit_position_bias, fit_trust_bias, identifiability, simulate, trust_bias
+from saferank.counts import Counts
 from saferank.data import RankingData
 from saferank.errors import InputError
-from saferank.logs import Counts
 
 
 def counts_of(shown: list[list[int]]) -> Counts:

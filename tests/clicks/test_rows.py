@@ -7,12 +7,12 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
+from saferank._core.flat import Array
+from saferank._core.threads import use_threads
 from saferank.clicks import Users, cascade, simulate, simulate_rows, trust_bias
-from saferank.clicks import rows as rows_module
+from saferank.clicks.simulation import rows as rows_module
 from saferank.data import RankingData
 from saferank.errors import InputError
-from saferank.flat import Array
-from saferank.threads import use_threads
 
 
 def collection() -> tuple[RankingData, Array]:

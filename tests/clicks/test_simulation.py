@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from saferank.chance.streams import stream
+from saferank._core.chance.streams import stream
+from saferank._core.flat import Array, Floats
+from saferank._core.threads import use_threads
 from saferank.clicks import (
     ClickModel,
     Users,
@@ -19,13 +21,11 @@ from saferank.clicks import (
     simulate,
     trust_bias,
 )
-from saferank.clicks.rankings import ranking_counts
-from saferank.clicks.simulation import sessions_of_queries
-from saferank.clicks.tails import fill, new_tails
+from saferank.clicks.simulation.shown_lists import ranking_counts
+from saferank.clicks.simulation.simulating import sessions_of_queries
+from saferank.clicks.simulation.tails import fill, new_tails
 from saferank.data import RankingData, synthetic
 from saferank.errors import InputError
-from saferank.flat import Array, Floats
-from saferank.threads import use_threads
 
 PATHS = {"split": 0.0, "mixed": 8.0, "one by one": np.inf}
 POLICIES = {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from saferank.threads import use_threads
+from saferank._core.threads import use_threads
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data"
 

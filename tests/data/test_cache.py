@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from saferank._core.scratch import PREFIX
 from saferank.data import RankingData, cache
 from saferank.data.cache import cached, entry_places
-from saferank.scratch import PREFIX
 
 OPTIONS = {"features": 3}
 

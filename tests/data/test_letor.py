@@ -12,10 +12,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from letor_reference import NUMBER, BadLineError, float32, reference
 
-from saferank.data import read_letor, text_blocks
-from saferank.data.letor import count_features
+from saferank._core.threads import use_threads
+from saferank.data import read_letor
+from saferank.data.letor import text_blocks
+from saferank.data.letor.reading import count_features
 from saferank.errors import InputError
-from saferank.threads import use_threads
 
 
 def check(path: Path, text: bytes) -> None:

@@ -5,12 +5,13 @@ import pytest
 import worlds
 
 from saferank.clicks import ClickModel, simulate, simulate_rows, trust_bias
+from saferank.counts import Counts, CountTable
 from saferank.data import RankingData, synthetic
 from saferank.errors import InputError
+from saferank.estimators import GAINS, Evidence, exact
 from saferank.evaluation import CONTROLS, ESTIMATORS, INTERVALS, evaluate, interval, truth
 from saferank.evaluation.intervals import QueryScores, query_lower
-from saferank.gains import GAINS, Evidence, exact
-from saferank.logs import Counts, CountTable, align, count
+from saferank.logs import align, count
 from saferank.plackett_luce import exposure
 
 MODEL = ClickModel([0.6, 0.4], [0.3, 0.1])

@@ -7,8 +7,8 @@ import pytest
 
 import saferank as sr
 from saferank.clicks import relevance, simulate, trust_bias
+from saferank.counts import Counts
 from saferank.data import RankingData, synthetic
-from saferank.logs import Counts
 from saferank.plackett_luce import rank_probabilities
 from saferank.safety import assess, compare
 
@@ -39,8 +39,8 @@ def delisted():
 
 
 def aligned(counts, items, folder):
-    sr.logs.save_counts(counts, ALL, folder / "counts.parquet")
-    table = sr.logs.CountTable.open(folder / "counts.parquet")
+    sr.counts.save_counts(counts, ALL, folder / "counts.parquet")
+    table = sr.counts.CountTable.open(folder / "counts.parquet")
     return sr.logs.align(table, items, skip_bad=True)[0]
 
 

@@ -12,12 +12,13 @@ import pytest
 from splits import is_judged
 
 from saferank.clicks import simulate_rows, trust_bias
+from saferank.counts import Counts, CountTable, Split
 from saferank.data import RankingData, synthetic
 from saferank.errors import InputError
 from saferank.evaluation.intervals import QueryScores
 from saferank.evaluation.session_scores import SessionScore
 from saferank.evaluation.sessions import LogRows, session_moments
-from saferank.logs import Counts, CountTable, Split, align, count
+from saferank.logs import align, count
 
 DATA = synthetic("small", queries=6, seed=0).train
 RANKS = 3

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from saferank._core.threads import threads
 from saferank.errors import EngineError, InputError
 from saferank.experiments import (
     Conditions,
@@ -26,8 +27,7 @@ from saferank.experiments import (
 from saferank.experiments.jobs import Job, Log, Production, Store
 from saferank.experiments.study import fingerprint
 from saferank.experiments.sweep import Done, grouped, in_processes
-from saferank.rankers import Settings
-from saferank.threads import threads
+from saferank.learning import Settings
 
 TINY = Study(
     "synthetic:small:30",

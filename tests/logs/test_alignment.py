@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import saferank as sr
+from saferank.counts import CountTable
 from saferank.data import RankingData
 from saferank.errors import InputError
-from saferank.logs import CountTable
 
 
 def items(query_ids: object, doc_ids: object, offsets: list[int]) -> RankingData:
@@ -88,8 +88,8 @@ def test_equals_the_reader_of_count_files(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     data = items(np.arange(20), np.tile(np.arange(6), 20), list(range(0, 121, 6)))
     impressions = rng.integers(0, 9, (120, 4))
-    there = sr.logs.Counts(data.offsets, impressions, rng.binomial(impressions, 0.3))
-    sr.logs.save_counts(there, data, tmp_path / "counts.parquet")
+    there = sr.counts.Counts(data.offsets, impressions, rng.binomial(impressions, 0.3))
+    sr.counts.save_counts(there, data, tmp_path / "counts.parquet")
     counts, _ = sr.logs.align(CountTable.open(tmp_path / "counts.parquet"), data)
     for name in ("impressions", "clicks", "sessions"):
         assert np.array_equal(getattr(counts, name), getattr(there, name)), name

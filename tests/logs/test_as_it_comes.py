@@ -63,7 +63,7 @@ def a_log(rank_from: int = 1) -> pa.Table:
     })  # fmt: skip
 
 
-def rows_of(table: sr.logs.CountTable) -> list[dict[str, Any]]:
+def rows_of(table: sr.counts.CountTable) -> list[dict[str, Any]]:
     return table.to_arrow().to_pylist()
 
 
@@ -75,7 +75,7 @@ def test_a_table_in_memory_is_counted_like_its_file(tmp_path: Path, kind: str) -
     assert rows_of(sr.count(given)) == rows_of(sr.count(tmp_path / "log.parquet"))
     assert sr.logs.check_log(given).report.rows == 1200
     sr.count(given, output=tmp_path / "counts.parquet")
-    assert rows_of(sr.logs.CountTable.open(tmp_path / "counts.parquet")) == rows_of(sr.count(log))
+    assert rows_of(sr.counts.CountTable.open(tmp_path / "counts.parquet")) == rows_of(sr.count(log))
 
 
 def test_counts_in_memory_are_a_summed_log() -> None:

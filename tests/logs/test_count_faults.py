@@ -19,10 +19,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import saferank as sr
+from saferank._core.scratch import PREFIX
 from saferank.errors import EngineError, InputError
 from saferank.logs import EngineChoice
-from saferank.logs.engine_errors import one_sentence
-from saferank.scratch import PREFIX
+from saferank.logs.engines.engine_errors import one_sentence
 
 START = "import sys; from saferank.cli.app import main; sys.argv[0] = 'saferank'; main()"
 SOURCES = Path(__file__).parents[2] / "src"

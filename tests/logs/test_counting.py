@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import saferank as sr
+from saferank.counts import CountTable
 from saferank.errors import InputError
-from saferank.logs import CountTable
 
 Row = dict[str, object]
 

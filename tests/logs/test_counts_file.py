@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from saferank.clicks import simulate, trust_bias
+from saferank.counts import Counts, CountTable, overlap, save_counts
 from saferank.data import RankingData
 from saferank.errors import InputError
-from saferank.logs import Counts, CountTable, align, overlap, read_counts, save_counts
+from saferank.logs import align, read_counts
 
 
 def load_counts(path: Path, data: RankingData, **options: Any) -> Counts:

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import saferank as sr
+from saferank._core.flat import query_sums
+from saferank.counts import Counts, CountTable, Split
+from saferank.counts.split import OFF
 from saferank.data import RankingData
 from saferank.errors import InputError
-from saferank.flat import query_sums
-from saferank.logs import Counts, CountTable, Split, drawing
-from saferank.logs.split import OFF
+from saferank.logs import drawn_parts
 
 NAMES = ["query_id", "doc_id", "rank", "impressions", "clicks"]
 Row = tuple[object, object, int, int, int]
@@ -178,7 +179,7 @@ def test_queries_that_span_batches_are_drawn_as_a_whole(
 ) -> None:
     expected = sr.logs.read_counts(older(tmp_path))
     for size in (1, 7, 64):
-        monkeypatch.setattr(drawing, "BATCH", size)
+        monkeypatch.setattr(drawn_parts, "BATCH", size)
         found = sr.logs.read_counts(older(tmp_path))
         assert found.judge.fingerprint() == expected.judge.fingerprint()
 

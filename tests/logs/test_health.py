@@ -13,10 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import saferank as sr
-from saferank.charts import save_chart
+from saferank._core.charts import save_chart
+from saferank.counts import Counts
 from saferank.data import RankingData
 from saferank.errors import InputError
-from saferank.logs import Counts, Finding, LogHealth, check_log, click_rate_chart
+from saferank.logs import Finding, LogHealth, check_log, click_rate_chart
 from saferank.policies import production_finding
 
 
@@ -70,7 +71,7 @@ def test_overlap_equals_that_of_the_counts(tmp_path: Path) -> None:
     impressions = np.zeros((len(pairs), 4), dtype=np.int64)
     for row in log.itertuples():
         impressions[place[row.query_id, row.doc_id], row.rank - 1] += 1
-    expected = sr.logs.overlap(Counts([0, len(pairs)], impressions, 0 * impressions))
+    expected = sr.counts.overlap(Counts([0, len(pairs)], impressions, 0 * impressions))
     assert np.array_equal(health.overlap.documents, expected.documents)
     np.testing.assert_allclose(health.overlap.weight, expected.weight, rtol=1e-12)
     several = np.mean(np.count_nonzero(impressions, axis=1) > 1)

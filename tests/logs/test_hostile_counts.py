@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import saferank as sr
+from saferank.counts import Counts, CountTable
+from saferank.counts.arrays import MOST_RANKS
 from saferank.errors import InputError
-from saferank.logs import Counts, CountTable
-from saferank.logs.counts import MOST_RANKS
 
 HUGE = 2**62
 

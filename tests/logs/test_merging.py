@@ -40,7 +40,7 @@ def test_day_by_day_equals_at_once(tmp_path: Path, use: bool, on_disk: bool) -> 
         parts.append(output or part)
     merged = sr.logs.merge(parts, output=folder / "all.parquet")
     assert merged.to_arrow().to_pylist() == at_once.to_arrow().to_pylist()
-    assert merged.split == at_once.split == sr.logs.Split("session", 0.2, 0)
+    assert merged.split == at_once.split == sr.counts.Split("session", 0.2, 0)
     assert merged.report is not None
     assert at_once.report is not None
     assert merged.report.sessions == at_once.report.sessions

@@ -12,8 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import saferank as sr
+from saferank.counts import CountTable
 from saferank.errors import InputError
-from saferank.logs import CountTable, EngineChoice
+from saferank.logs import EngineChoice
 from saferank.logs.sources import find
 
 ODD = [

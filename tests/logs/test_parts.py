@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from saferank.counts import Counts
 from saferank.errors import InputError
-from saferank.logs import Counts
 
 
 def _random(seed: int, ranks: int = 3) -> Counts:

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, chisquare
 
+from saferank.counts import Counts
 from saferank.errors import InputError
-from saferank.logs import Counts, check_production
 from saferank.plackett_luce import rank_probabilities
+from saferank.policies import check_production
 
 
 def shown(scores: np.ndarray, offsets: np.ndarray, k: int, sessions: int, seed: int) -> Counts:

@@ -10,9 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import saferank as sr
+from saferank.counts import save_counts
 from saferank.data import RankingData
 from saferank.errors import InputError
-from saferank.logs import align, merge, read_counts, save_counts
+from saferank.logs import align, merge, read_counts
 
 NAMED = {"propensity": "p"}
 
@@ -118,17 +119,17 @@ def test_onto_items_written_and_read_again(tmp_path):
         np.testing.assert_array_equal(part.propensity, aligned.propensity)
     np.testing.assert_array_equal(aligned.subset([2]).propensity, aligned.propensity[10:])
     save_counts(aligned, items, tmp_path / "again.parquet")
-    again, _ = align(sr.logs.CountTable.open(tmp_path / "again.parquet"), items)
+    again, _ = align(sr.counts.CountTable.open(tmp_path / "again.parquet"), items)
     np.testing.assert_allclose(again.propensity, aligned.propensity, rtol=1e-12)
     alone = read_counts(tmp_path / "again.parquet")
     assert alone.propensity.max() == pytest.approx(aligned.propensity.max())
 
 
 def test_counts_add_to_the_harmonic_mean_by_impressions():
-    one = sr.logs.Counts([0, 1], [[2]], [[1]], propensity=[[0.5]])
-    other = sr.logs.Counts([0, 1], [[6]], [[1]], propensity=[[0.25]])
+    one = sr.counts.Counts([0, 1], [[2]], [[1]], propensity=[[0.5]])
+    other = sr.counts.Counts([0, 1], [[6]], [[1]], propensity=[[0.25]])
     assert (one + other).propensity[0, 0] == pytest.approx(8 / (2 / 0.5 + 6 / 0.25))
-    assert (one + sr.logs.Counts([0, 1], [[6]], [[1]])).propensity is None
+    assert (one + sr.counts.Counts([0, 1], [[6]], [[1]])).propensity is None
 
 
 def test_a_counts_file_with_a_senseless_propensity_is_refused(tmp_path):

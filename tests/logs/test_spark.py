@@ -17,7 +17,7 @@ import pytest
 
 import saferank as sr
 from saferank.errors import InputError
-from saferank.logs import engines
+from saferank.logs.engines import running as engines
 
 pytestmark = [
     pytest.mark.xdist_group("spark"),

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from splits import is_judged, numpy_hash
 
 import saferank as sr
+from saferank.counts import CountTable, Split
+from saferank.counts.hashing import Hash
+from saferank.counts.split import OFF
 from saferank.errors import InputError
-from saferank.logs import CountTable, Split
-from saferank.logs.hashing import Hash
-from saferank.logs.split import OFF
 
 Cells = dict[tuple[object, ...], tuple[int, int]]
 

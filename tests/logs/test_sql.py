@@ -12,8 +12,8 @@ from typing import Any
 import ibis
 import pytest
 
+from saferank.counts.hashing import Hash
 from saferank.logs.conditions import filtered
-from saferank.logs.hashing import Hash
 from saferank.logs.schema import read_log
 from saferank.logs.tally import sessions, tally
 

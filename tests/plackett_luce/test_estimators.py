@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from saferank.errors import InputError
-from saferank.plackett_luce import GRADIENTS, estimators, exposure_gradient
+from saferank.plackett_luce import GRADIENTS, exposure_gradient, sampled_gradients
 
 SAMPLED = ["pl-rank", "reinforce"]
 
@@ -34,7 +34,7 @@ def test_the_mean_over_all_rankings_is_the_gradient(monkeypatch, method, k):
     def all_of_them(scores, rankings, rng):
         rankings[:] = rows
 
-    monkeypatch.setattr(estimators, "sample_query", all_of_them)
+    monkeypatch.setattr(sampled_gradients, "sample_query", all_of_them)
     weights, slope = np.array([1.0, 0.5, 0.25])[:k], np.array([0.3, -1.0, 2.0])
     got = GRADIENTS[method](np.log(rates), weights, [0, 3], slope, samples=360)
     if method == "reinforce":  # n - 1 makes it unbiased for draws; these are not draws

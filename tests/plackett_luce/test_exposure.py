@@ -13,6 +13,7 @@ from plackett_luce_oracle import (
     two_ranks,
 )
 
+from saferank._core.threads import use_threads
 from saferank.errors import InputError
 from saferank.metrics import dcg_weights, ndcg
 from saferank.plackett_luce import (
@@ -22,7 +23,6 @@ from saferank.plackett_luce import (
     exposure_gradient,
     rank_probabilities,
 )
-from saferank.threads import use_threads
 
 SPREADS = [0.0, 1e-12, 1.0, 3.0, 10.0, 40.0]
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from plackett_luce_oracle import all_rankings, ranking_probabilities
 
+from saferank._core.threads import use_threads
 from saferank.errors import InputError
 from saferank.metrics import dcg_weights
 from saferank.plackett_luce import exposure, log_probability, sample
-from saferank.threads import use_threads
 
 
 def test_every_ranking_comes_as_often_as_it_should():

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from saferank.clicks import position_bias, simulate
+from saferank.counts import Counts
 from saferank.data import RankingData
-from saferank.logs import Counts
 from saferank.policies import choose_production
 
 

@@ -5,9 +5,9 @@ import pytest
 from scipy.stats import binomtest
 
 from saferank.clicks import simulate, trust_bias
+from saferank.counts import Counts
 from saferank.data import synthetic
 from saferank.errors import InputError
-from saferank.logs import Counts
 from saferank.policies import ProductionPolicy, choose_production
 
 DATA = synthetic("small", queries=120, seed=0).train

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from saferank.clicks import position_bias, simulate
+from saferank.counts import Counts
 from saferank.data import RankingData
 from saferank.errors import InputError
-from saferank.logs import Counts
 from saferank.plackett_luce import rank_probabilities
 from saferank.policies import ProductionPolicy, choose_production
 

@@ -10,7 +10,7 @@ import pytest
 
 from saferank.clicks import simulate, trust_bias
 from saferank.data import synthetic
-from saferank.rankers import Card
+from saferank.learning import Card
 from saferank.report import render, write_page
 from saferank.safety import assess
 

@@ -134,8 +134,8 @@ def test_the_record_survives_json(tmp_path):
 def test_parts_do_not_change_the_certificate(monkeypatch):
     data, new, old = two_policies(5, sizes=(4, 0, 6, 2, 5, 3))
     whole = certify(new, data, production=old, weights=W)
-    monkeypatch.setattr("saferank.evaluation.policies.DOCUMENTS_AT_A_TIME", 5)
-    from saferank.evaluation.policies import parts
+    monkeypatch.setattr("saferank.evaluation.scored_policies.DOCUMENTS_AT_A_TIME", 5)
+    from saferank.evaluation.scored_policies import parts
 
     assert [part.queries.tolist() for part in parts(data, 6)] == [[0, 1], [2], [3], [4], [5]]
     monkeypatch.setattr("saferank.safety.certifying.parts", lambda data: parts(data, 6))

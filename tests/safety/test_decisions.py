@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
+from saferank._core.flat import query_of
 from saferank.clicks import simulate, trust_bias
 from saferank.data import synthetic
 from saferank.errors import InputError
 from saferank.evaluation import Interval, LowerBound
-from saferank.flat import query_of
 from saferank.plackett_luce import exposure
 from saferank.safety import Guard, assess, certify, genspec, unconditional, verdict
 from saferank.safety.decisions import ClickTest, by_clicks

@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 
 from saferank.cli.app import app
 from saferank.clicks import simulate, trust_bias
+from saferank.counts import save_counts
 from saferank.data import RankingData, synthetic, write_items
-from saferank.logs import save_counts
-from saferank.rankers import Settings, learn
+from saferank.learning import Settings, learn
 from saferank.safety import Assessment, assess
 from saferank.safety.hiding import hidden_id, hide_ids
 

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
+from saferank._core.flat import query_sums
 from saferank.clicks import relevance, simulate, trust_bias
+from saferank.counts import Counts
 from saferank.data import RankingData, synthetic
 from saferank.errors import InputError
+from saferank.estimators import Evidence, exact
 from saferank.evaluation.lower_bound import lower_bound
-from saferank.flat import query_sums
-from saferank.gains import Evidence, exact
-from saferank.logs import Counts
+from saferank.learning import Ranker, Settings, learn
 from saferank.plackett_luce import exposure
-from saferank.rankers import Ranker, Settings, learn
 from saferank.safety import Assessment, assess, compare
 
 WORLD = synthetic("small", queries=60, seed=3)

@@ -8,7 +8,7 @@ import pytest
 from saferank.clicks import ClickModel, simulate, trust_bias
 from saferank.data import synthetic
 from saferank.errors import InputError
-from saferank.rankers import Ranker, Settings, learn
+from saferank.learning import Ranker, Settings, learn
 from saferank.safety import assess, compare
 
 DATA = synthetic("small", queries=60, seed=0).train

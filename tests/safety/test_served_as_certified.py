@@ -6,10 +6,10 @@ import pytest
 import saferank as sr
 from saferank.clicks import simulate, trust_bias
 from saferank.data import synthetic
+from saferank.learning import Settings, learn
 from saferank.plackett_luce import exposure
-from saferank.rankers import Settings, learn
 from saferank.safety import assess
-from saferank.safety.serving import Serving
+from saferank.serving.rankings import Serving
 
 DATA = synthetic("small", queries=60, seed=3).train
 USERS = trust_bias()

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 import saferank
+from saferank._core.progress import speak_in_lines
 from saferank.cli import (
     bias,
     certify,
@@ -23,7 +24,6 @@ from saferank.cli import (
     reproduce,
     simulate,
 )
-from saferank.progress import speak_in_lines
 
 app = typer.Typer(
     help="Learn a ranker from a click log, and tell whether it is safe to ship.",

@@ -13,9 +13,9 @@ from saferank.cli.outputs import check_outputs
 from saferank.errors import require
 
 if TYPE_CHECKING:
+    from saferank._core.flat import Floats
     from saferank.clicks import FittedBias
-    from saferank.flat import Floats
-    from saferank.logs import Counts
+    from saferank.counts import Counts
 
 
 def bias(
@@ -57,7 +57,7 @@ def bias(
     Sessions that were set aside to judge a ranker by are left out.
     """
     from saferank import clicks
-    from saferank.clicks.curves import save_chart
+    from saferank.clicks.bias.rank_curves import save_chart
 
     fits = {"trust": clicks.fit_trust_bias, "position": clicks.fit_position_bias}
     require(kind in fits, "kind", f"one of {', '.join(fits)}", kind)
@@ -96,6 +96,7 @@ def _read(
 ) -> tuple[Counts, Floats | None, list[str]]:
     """Counts, features of their documents where there are items, and how the two match."""
     from saferank import logs
+    from saferank.counts import CountTable
     from saferank.data import Scaling, read_items
 
     if items is None:
@@ -103,7 +104,7 @@ def _read(
     data = read_items(items, columns=columns_of(column))
     # gaps filled in and marked, categories in columns
     features = Scaling.fit(data, "none", encode=True).apply(data).features
-    table, matched = logs.align(logs.CountTable.open(counts), data, skip_bad=skip_bad)
+    table, matched = logs.align(CountTable.open(counts), data, skip_bad=skip_bad)
     return table, features, matched.sentences()
 
 
@@ -112,7 +113,7 @@ def _asked(counts: Counts) -> int:
 
 
 def _print(fit: FittedBias) -> None:
-    from saferank.clicks.curves import columns, explanation, sketch
+    from saferank.clicks.bias.rank_curves import columns, explanation, sketch
 
     heads, rows = columns(fit)
     print_table(f"{fit.kind} bias by {fit.method}, with 95 % intervals", heads, rows)

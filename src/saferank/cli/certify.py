@@ -183,7 +183,7 @@ def assessed(
     from saferank.cli.inputs import read_click_model, read_logged, read_weights
     from saferank.clicks import ClickModel
     from saferank.errors import InputError
-    from saferank.rankers import Ranker
+    from saferank.learning import Ranker
     from saferank.safety import assess
 
     ranker = Ranker.load(run)
@@ -216,9 +216,9 @@ def _log_rows(
     log: list[str], counts: Path | None, column: list[str] | None, rank_from: int | None
 ) -> LogRows:
     """The rows of the log, of which those to judge by are as the counts were split."""
+    from saferank.counts import CountTable
     from saferank.errors import InputError
     from saferank.evaluation import LogRows
-    from saferank.logs import CountTable
 
     if counts is None:
         raise InputError("`--counts` must be given with --log: the counts of its sessions.")

@@ -45,11 +45,11 @@ def compare(
 
     Example: saferank compare run-prpo run-dr --items items.parquet --counts counts.parquet
     """
-    from saferank.charts import save_chart
+    from saferank._core.charts import save_chart
     from saferank.cli.inputs import read_click_model, read_logged
     from saferank.clicks import ClickModel
     from saferank.errors import InputError, require
-    from saferank.rankers import Ranker
+    from saferank.learning import Ranker
     from saferank.safety import compare as compare_rankers
     from saferank.safety import comparison_chart
 

@@ -10,8 +10,8 @@ import typer
 
 from saferank.cli.log_options import ItemColumn, columns_of
 from saferank.cli.output import Json, print_json, print_table
-from saferank.data.column_facts import ColumnFacts
 from saferank.data.inspection import Inspection
+from saferank.data.items.column_facts import ColumnFacts
 
 app = typer.Typer(help="Look into ranking collections.", no_args_is_help=True)
 

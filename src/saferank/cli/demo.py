@@ -22,10 +22,10 @@ def demo(
     json: Json = False,
 ) -> None:
     """Show the whole way: a production ranker, its clicks, what is learned from them."""
+    from saferank._core.files import check_folder
     from saferank.data import inspect
-    from saferank.demo import CHARTS, RANKER, run_demo
-    from saferank.files import check_folder
-    from saferank.rankers.ranker import FILES
+    from saferank.learning.ranker import FILES
+    from saferank.walkthrough import CHARTS, RANKER, run_demo
 
     check_outputs(output / name for name in CHARTS)
     check_folder(output / RANKER, FILES)

@@ -6,11 +6,12 @@ from pathlib import Path
 
 from saferank.cli.log_options import columns_of
 from saferank.clicks import ClickModel, check_click_model, position_bias, trust_bias
+from saferank.counts import Counts, CountTable
 from saferank.data import FeatureSchema, RankingData, read_items
 from saferank.errors import InputError, require
-from saferank.logs import Counts, CountTable, align
+from saferank.learning import Ranker
+from saferank.logs import align
 from saferank.metrics import dcg_weights
-from saferank.rankers import Ranker
 
 NAMED = {"trust-bias": trust_bias, "position-bias": position_bias}
 

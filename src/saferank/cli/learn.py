@@ -91,7 +91,8 @@ def learn(
 
     A run that was killed goes on where it was when the same command is given again.
     """
-    from saferank import rankers
+    from saferank import learning
+    from saferank._core.files import check_folder
     from saferank.cli.inputs import (
         check_default_model,
         click_model_source,
@@ -100,8 +101,7 @@ def learn(
     )
     from saferank.data import feature_sentences
     from saferank.errors import require
-    from saferank.files import check_folder
-    from saferank.rankers.ranker import FILES
+    from saferank.learning.ranker import FILES
 
     check_folder(output, FILES)
     both = (validation_items is None) == (validation_counts is None)
@@ -112,7 +112,7 @@ def learn(
     source = None if users is None else click_model_source(bias)
     if users is not None and counted is not None and bias is None:
         told = [*told, check_default_model(counted, users)]
-    shown = data.production if production is None else rankers.Ranker.load(production)
+    shown = data.production if production is None else learning.Ranker.load(production)
     held = None
     if validation_items is not None:
         held = read_logged(
@@ -123,10 +123,10 @@ def learn(
     changes: dict[str, Any] = {
         "gain": gain, "objective": objective, "delta": delta, "weights": weights, "start": start,
         "keep": keep, "slack": slack, "scorer": scorer, "regression": regression,
-        "settings": rankers.Settings(**{k: v for k, v in sizes.items() if v is not None}),
+        "settings": learning.Settings(**{k: v for k, v in sizes.items() if v is not None}),
     }  # fmt: skip
     folder = output.resolve()
-    ranker = rankers.learn(
+    ranker = learning.learn(
         data,
         counted,
         users,

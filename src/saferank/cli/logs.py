@@ -65,7 +65,7 @@ def check(
     Exit code 3 says that it is not good enough.
     """
     from saferank import data, logs, policies
-    from saferank.charts import save_chart
+    from saferank._core.charts import save_chart
 
     check_outputs([chart, robots], [items], [None, "exclusions"])
     health = logs.check_log(

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from itertools import chain, repeat
 from pathlib import Path
 
+from saferank._core.files import check_file
 from saferank.errors import InputError
-from saferank.files import check_file
 
 
 def check_outputs(

@@ -70,8 +70,8 @@ def rank(
     Example: saferank rank run --items items.parquet --guard --session 4711 -o rankings.parquet
     """
     from saferank.data import read_table, write_table
-    from saferank.rankers import Ranker
-    from saferank.safety.serving import Serving, rankings, read_sessions, scores_of_lists
+    from saferank.learning import Ranker
+    from saferank.serving.rankings import Serving, rankings, read_sessions, scores_of_lists
 
     check_outputs([output], [items, production, sessions], ["rankings"])
     deployed: Any = None if sorted_ is None else "sorted" if sorted_ else "sampled"

@@ -22,7 +22,7 @@ def report(
 
     Example: saferank report run -o page.html
     """
-    from saferank.rankers import Ranker
+    from saferank.learning import Ranker
     from saferank.report import write_page
     from saferank.safety import Assessment
 

@@ -37,7 +37,7 @@ def reproduce(
     """Run the paper's study and draw its figures; stopped and started again, it goes on."""
     from saferank.experiments import FIGURES, PRESETS
     from saferank.experiments import reproduce as run
-    from saferank.experiments.page import file_names
+    from saferank.experiments.study_page import file_names
 
     require(preset in PRESETS, "preset", f"one of {', '.join(PRESETS)}", preset)
     numbers = None if sessions is None else tuple(map(_whole, sessions.split(",")))

@@ -76,7 +76,8 @@ def simulate(
     Production's scores are the items' `production_score`, or those of a regression on the labels of
     a few queries.
     """
-    from saferank import clicks, logs
+    from saferank import clicks
+    from saferank.counts import save_counts
     from saferank.data import write_items
 
     check_outputs([output, items], [data, users], ["log" if rows else "counts", "items"])
@@ -104,7 +105,7 @@ def simulate(
             highest_grade=highest,
             judge=judge,
         )
-        logs.save_counts(counts, collection, output)
+        save_counts(counts, collection, output)
         shown, clicked = counts.impressions.sum(axis=0), counts.clicks.sum(axis=0)
         result = {
             "sessions": counts.total,

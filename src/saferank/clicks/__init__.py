@@ -1,6 +1,6 @@
 """Click models, simulated users, and fitting click models to counts."""
 
-from saferank.clicks.fitting import (
+from saferank.clicks.bias import (
     Canonical,
     ClickModelCheck,
     FittedBias,
@@ -10,11 +10,11 @@ from saferank.clicks.fitting import (
     fit_position_bias,
     fit_trust_bias,
 )
-from saferank.clicks.identifiability import Identifiability, identifiability
+from saferank.clicks.bias.identifiability import Identifiability, identifiability
 from saferank.clicks.models import ClickModel, blend, position_bias, relevance, trust_bias
-from saferank.clicks.production import stand_in_production
-from saferank.clicks.rows import simulate_rows
-from saferank.clicks.simulation import simulate
+from saferank.clicks.simulation.rows import simulate_rows
+from saferank.clicks.simulation.simulating import simulate
+from saferank.clicks.simulation.stand_in import stand_in_production
 from saferank.clicks.users import (
     USERS,
     CascadeUsers,

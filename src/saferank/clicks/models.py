@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from saferank._core.files import read_json, write_json
+from saferank._core.flat import Floats, require_each
+from saferank._core.records import convert
+from saferank.counts.arrays import MOST_RANKS
 from saferank.errors import InputError, require
-from saferank.files import read_json, write_json
-from saferank.flat import Floats, require_each
-from saferank.logs.counts import MOST_RANKS
-from saferank.records import convert
 
 _PAPER_ALPHA = (0.35, 0.53, 0.55, 0.54, 0.52)
 _PAPER_BETA = (0.65, 0.26, 0.15, 0.11, 0.08)

@@ -9,9 +9,9 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from saferank._core.flat import Array, Floats
 from saferank.clicks.models import ClickModel, position_bias, trust_bias
 from saferank.errors import require
-from saferank.flat import Array, Floats
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,12 +22,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from saferank._core.files import read_json, whole_folder, write_json
+from saferank._core.flat import Array
+from saferank._core.scratch import remove_litter
+from saferank._core.threads import run_all
 from saferank.data.ranking import RankingData
 from saferank.errors import InputError
-from saferank.files import read_json, whole_folder, write_json
-from saferank.flat import Array
-from saferank.scratch import remove_litter
-from saferank.threads import run_all
 
 FOLDER: Final = ".saferank-cache"
 _PIECE: Final = 1 << 24  # bytes that a checksum takes at a time

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from saferank.data import letor
 from saferank.data.cache import cached
-from saferank.data.letor import count_features, read_letor
+from saferank.data.letor.reading import VERSION, count_features, read_letor
 from saferank.data.ranking import Collection, RankingData
 from saferank.errors import InputError, require
 
@@ -131,7 +130,7 @@ def _read(file: Path, features: int, beyond: float | None, cache: bool) -> Ranki
         return read_letor(file, features=features, beyond=beyond)
 
     options = {"features": features, "beyond": beyond}
-    return cached(file, build, version=letor.VERSION, options=options) if cache else build()
+    return cached(file, build, version=VERSION, options=options) if cache else build()
 
 
 def assemble(parts: Mapping[str, RankingData], known: Known) -> Collection:

@@ -12,11 +12,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from saferank._core.flat import Floats
+from saferank._core.records import from_dict
 from saferank.data.features import FeatureSchema
 from saferank.data.ranking import Features
 from saferank.errors import require
-from saferank.flat import Floats
-from saferank.records import from_dict
 
 MOST_LEVELS: Final = 30
 """Categories of a feature with a column of their own..."""

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Final, Literal
 
+from saferank._core.records import from_dict
 from saferank.errors import InputError
-from saferank.records import from_dict
 
 Kind = Literal["number", "boolean", "date", "category"]
 NUMBERS: Final = ("number", "boolean")

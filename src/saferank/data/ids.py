@@ -9,10 +9,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from saferank.data.decimals import Bytes
+from saferank._core.flat import Array, Ints
+from saferank._core.kernels import kernel
+from saferank.data.letor.decimals import Bytes
 from saferank.errors import InputError
-from saferank.flat import Array, Ints
-from saferank.kernels import kernel
 
 
 def check_texts(ids: pa.Array | pa.ChunkedArray) -> None:

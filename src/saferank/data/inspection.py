@@ -8,10 +8,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from saferank import flat
+from saferank._core import flat
+from saferank._core.flat import Ints
+from saferank._core.kernels import parallel_kernel
 from saferank.data.ranking import Features, RankingData
-from saferank.flat import Ints
-from saferank.kernels import parallel_kernel
 
 MANY_GRADES: Final = 20
 """Labels with more different values than this are not grades."""

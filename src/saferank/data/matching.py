@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from saferank._core.flat import Array
 from saferank.data.features import NUMBERS, Feature, FeatureSchema
 from saferank.data.ranking import Features, RankingData
 from saferank.errors import InputError
-from saferank.flat import Array
 
 
 def match_features(data: RankingData, schema: FeatureSchema) -> RankingData:

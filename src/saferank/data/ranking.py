@@ -11,11 +11,11 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from saferank import flat
+from saferank._core import flat
+from saferank._core.flat import Array, Floats, Ints
+from saferank._core.seeds import generator
 from saferank.data.features import FeatureSchema
 from saferank.errors import InputError, require
-from saferank.flat import Array, Floats, Ints
-from saferank.seeds import generator
 
 Features = npt.NDArray[np.float32]
 

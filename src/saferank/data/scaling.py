@@ -23,12 +23,12 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from saferank import flat
+from saferank._core import flat
+from saferank._core.flat import Floats, Ints, require_each
+from saferank._core.kernels import parallel_kernel
 from saferank.data.encoding import Encoding
 from saferank.data.ranking import Features, RankingData
 from saferank.errors import InputError, require
-from saferank.flat import Floats, Ints, require_each
-from saferank.kernels import parallel_kernel
 
 _ROWS: Final = 8192
 

@@ -12,10 +12,10 @@ from typing import Literal
 
 import numpy as np
 
+from saferank._core.flat import Floats, Ints, spread
+from saferank._core.seeds import generator
 from saferank.data.ranking import Collection, RankingData
 from saferank.errors import require
-from saferank.flat import Floats, Ints, spread
-from saferank.seeds import generator
 
 Preset = Literal["mslr", "yahoo", "istella", "small"]
 

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from saferank._core.files import whole_file
+from saferank._core.marks import parquet_mark
 from saferank.errors import InputError
-from saferank.files import whole_file
-from saferank.marks import parquet_mark
 
 _ROWS: Final = 1 << 16
 

@@ -3,7 +3,7 @@
 from saferank.evaluation.intervals import INTERVALS, Interval, QueryScores, interval
 from saferank.evaluation.lower_bound import LowerBound, lower_bound
 from saferank.evaluation.off_policy import Evaluation, evaluate
-from saferank.evaluation.policies import Deployed, Policy
+from saferank.evaluation.scored_policies import Deployed, Policy
 from saferank.evaluation.session_scores import CONTROLS, ESTIMATORS, SessionScore
 from saferank.evaluation.sessions import LogRows
 from saferank.evaluation.support import Support

@@ -15,9 +15,9 @@ import numpy as np
 from scipy.stats import norm
 from scipy.stats import t as student
 
+from saferank._core.flat import Floats, Ints
+from saferank._core.seeds import generator
 from saferank.errors import require
-from saferank.flat import Floats, Ints
-from saferank.seeds import generator
 
 RESAMPLES = 2000
 

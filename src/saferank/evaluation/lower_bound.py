@@ -21,15 +21,15 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from saferank import flat
+from saferank._core import flat
+from saferank._core.flat import Floats
 from saferank.data import RankingData
 from saferank.errors import require
+from saferank.estimators import Evidence
 from saferank.evaluation.intervals import Interval, QueryScores, interval
 from saferank.evaluation.measuring import measured_scores
 from saferank.evaluation.session_scores import SessionScore
 from saferank.evaluation.sessions import LogRows, session_moments
-from saferank.flat import Floats
-from saferank.gains import Evidence
 
 Rows = tuple[LogRows, RankingData]
 

@@ -6,13 +6,13 @@ from typing import Literal
 
 import numpy as np
 
-from saferank import flat
+from saferank._core import flat
+from saferank._core.flat import Floats
+from saferank.counts import Counts
 from saferank.errors import require
+from saferank.estimators import Evidence
 from saferank.evaluation.intervals import QueryScores
 from saferank.evaluation.session_scores import SessionScore, rank_covariances
-from saferank.flat import Floats
-from saferank.gains import Evidence
-from saferank.logs import Counts
 
 Variance = Literal["ranks", "bound"]
 

@@ -8,13 +8,16 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from saferank import flat
+from saferank._core import flat
+from saferank._core.flat import Floats
 from saferank.clicks import ClickModel
+from saferank.counts import Counts
 from saferank.data import RankingData
 from saferank.errors import require
+from saferank.estimators import Evidence, by_policy
 from saferank.evaluation.intervals import Interval, QueryScores, interval
 from saferank.evaluation.measuring import Variance, measured_scores
-from saferank.evaluation.policies import (
+from saferank.evaluation.scored_policies import (
     Deployed,
     Policy,
     all_scores,
@@ -27,9 +30,6 @@ from saferank.evaluation.policies import (
 from saferank.evaluation.session_scores import joint_scores
 from saferank.evaluation.sessions import LogRows, session_moments
 from saferank.evaluation.support import Support, support_of
-from saferank.flat import Floats
-from saferank.gains import Evidence, by_policy
-from saferank.logs import Counts
 from saferank.logs.sources import LogName
 from saferank.policies import ProductionPolicy
 

@@ -11,9 +11,9 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from saferank.flat import Array, Floats
-from saferank.gains import Evidence, Propensities
-from saferank.logs import Counts
+from saferank._core.flat import Array, Floats
+from saferank.counts import Counts
+from saferank.estimators import Evidence, Propensities
 
 
 def with_outside(

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from saferank import flat
+from saferank._core import flat
+from saferank._core.flat import Floats
+from saferank.counts import Counts
 from saferank.errors import InputError, require
-from saferank.flat import Floats
-from saferank.gains import Evidence
-from saferank.logs import Counts
+from saferank.estimators import Evidence
 
 
 @dataclass(frozen=True, eq=False)

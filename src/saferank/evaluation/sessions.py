@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from saferank import flat
+from saferank._core import flat
+from saferank._core.flat import Floats
+from saferank._core.scratch import scratch_folder
+from saferank.counts import Counts, Split
 from saferank.data import RankingData
 from saferank.errors import InputError, require
 from saferank.evaluation.intervals import QueryScores
 from saferank.evaluation.session_scores import SessionScore
-from saferank.flat import Floats
-from saferank.logs import Counts, Split
-from saferank.logs.engines import opened
+from saferank.logs.engines.running import opened
 from saferank.logs.schema import read_log
 from saferank.logs.sources import LogName, find
-from saferank.scratch import scratch_folder
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from saferank import flat
+from saferank._core import flat
+from saferank._core.flat import Floats
+from saferank.estimators import Evidence
 from saferank.evaluation.session_scores import control_variate, rank_covariances
-from saferank.flat import Floats
-from saferank.gains import Evidence
 
 LEAST_SESSIONS = 20.0
 """Effective sessions below which no estimate is made."""

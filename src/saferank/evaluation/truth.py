@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from saferank import flat
+from saferank._core import flat
 from saferank.clicks import relevance
 from saferank.data import RankingData
-from saferank.evaluation.policies import (
+from saferank.evaluation.scored_policies import (
     Deployed,
     Policy,
     all_scores,

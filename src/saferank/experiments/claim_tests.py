@@ -8,10 +8,10 @@ from typing import Literal
 
 import numpy as np
 
-from saferank.experiments.curves import CURVES, Curve, curves_of
-from saferank.experiments.drawing import clipped_ratios
+from saferank._core.flat import Floats
+from saferank.experiments.figure_drawing import clipped_ratios
+from saferank.experiments.learning_curves import CURVES, Curve, curves_of
 from saferank.experiments.results import Results, mean_interval
-from saferank.flat import Floats
 
 Verdict = Literal["holds", "does not hold", "cannot be told"]
 CLOSE = 0.01

@@ -12,18 +12,18 @@ from typing import Any
 
 import numpy as np
 
+from saferank._core.files import read_json, write_json
+from saferank._core.records import convert
+from saferank._core.seeds import derive, generator
 from saferank.clicks import simulate
+from saferank.counts import Counts
 from saferank.data import Collection, RankingData
 from saferank.errors import InputError, SaferankError
-from saferank.experiments.measures import MEASURES, measure
+from saferank.estimators import GAINS
 from saferank.experiments.study import STUDY_USERS, Conditions
-from saferank.files import read_json, write_json
-from saferank.gains import GAINS
-from saferank.logs import Counts
-from saferank.rankers import METHODS, Ranker, fit_relevance, learn
-from saferank.rankers.networks import NetworkScorer
-from saferank.records import convert
-from saferank.seeds import derive, generator
+from saferank.experiments.study_measures import MEASURES, measure
+from saferank.learning import METHODS, Ranker, fit_relevance, learn
+from saferank.scorers.networks import NetworkScorer
 
 VERSION = 1
 """Of the results: another version has other addresses, so that old results are never mixed in."""

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from saferank.experiments.curves import FIGURES, plan
-from saferank.experiments.page import Written, write_page
+from saferank.experiments.learning_curves import FIGURES, plan
 from saferank.experiments.results import read_results
 from saferank.experiments.study import Study, fingerprint, open_collection
+from saferank.experiments.study_page import Written, write_page
 from saferank.experiments.sweep import Outcome, sweep
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import t as student
 
+from saferank._core.files import read_json
+from saferank._core.flat import Floats
 from saferank.errors import InputError
-from saferank.experiments.curves import Curve
 from saferank.experiments.jobs import Job, Store
+from saferank.experiments.learning_curves import Curve
 from saferank.experiments.study import Study
-from saferank.files import read_json
-from saferank.flat import Floats
 
 LEVEL = 0.8
 """Of every interval, as in the paper."""

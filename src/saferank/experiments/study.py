@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from saferank._core.files import write_json
 from saferank.clicks import (
     USERS,
     ClickModel,
@@ -22,8 +23,7 @@ from saferank.data import Collection, RankingData, load, synthetic
 from saferank.data.cache import cached
 from saferank.data.synthetic import PRESETS as SHAPES
 from saferank.errors import InputError, require
-from saferank.files import write_json
-from saferank.rankers import Settings
+from saferank.learning import Settings
 
 _SYNTHETIC_VERSION = 1
 

@@ -16,6 +16,9 @@ from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from saferank._core.progress import bar
+from saferank._core.scratch import remove_litter
+from saferank._core.threads import use_threads
 from saferank.data import Collection
 from saferank.errors import EngineError, MissingExtraError, require
 from saferank.experiments.jobs import (
@@ -28,9 +31,6 @@ from saferank.experiments.jobs import (
     run_jobs,
 )
 from saferank.experiments.study import open_collection
-from saferank.progress import bar
-from saferank.scratch import remove_litter
-from saferank.threads import use_threads
 
 _DEATHS = 3
 """How often workers may die (out of memory, say) before the sweep gives up."""

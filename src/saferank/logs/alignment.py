@@ -11,21 +11,21 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from saferank import flat
+from saferank._core import flat
+from saferank._core.flat import Floats, Ints
+from saferank._core.scratch import scratch_folder
+from saferank.counts.arrays import MOST_CELLS, Counts, check_ranks
+from saferank.counts.count_table import CountTable
+from saferank.counts.split import OFF, Split
 from saferank.data import RankingData
 from saferank.data.ids import check_texts
 from saferank.errors import InputError, require
-from saferank.flat import Floats, Ints
-from saferank.logs.count_table import CountTable
 from saferank.logs.counting import EngineChoice
-from saferank.logs.counts import MOST_CELLS, Counts, check_ranks
-from saferank.logs.engines import DuckDB, opened
+from saferank.logs.engines.running import DuckDB, opened
 from saferank.logs.parts import Parts
 from saferank.logs.schema import BEYOND, read_log
-from saferank.logs.split import OFF, Split
 from saferank.logs.stored_parts import parts_of
 from saferank.logs.tally import INVERSE, JUDGE_COLUMNS, total
-from saferank.scratch import scratch_folder
 
 
 @dataclass(frozen=True)

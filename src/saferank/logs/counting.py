@@ -9,21 +9,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from saferank._core.files import whole_file
+from saferank._core.scratch import scratch_folder
+from saferank.counts.arrays import check_ranks
+from saferank.counts.count_table import BrokenRule, CountReport, CountTable
+from saferank.counts.hashing import Hash
+from saferank.counts.split import JUDGE_SHARE, SPLIT, Split, check_seed, check_share
 from saferank.errors import InputError, require
-from saferank.files import whole_file
 from saferank.logs import conditions, examples, rank_origin, sources
-from saferank.logs.count_table import BrokenRule, CountReport, CountTable
-from saferank.logs.counts import check_ranks
-from saferank.logs.drawing import draw
-from saferank.logs.engines import DuckDB, Engine, opened
+from saferank.logs.drawn_parts import draw
+from saferank.logs.engines.running import DuckDB, Engine, opened
 from saferank.logs.exclusions import ExclusionList, Exclusions
-from saferank.logs.hashing import Hash
 from saferank.logs.parts import Parts
-from saferank.logs.recorded import settle_split
 from saferank.logs.said_sessions import check_enough_sessions
 from saferank.logs.schema import BEYOND, RANK_RULE, Log, columns_of, read_log
+from saferank.logs.settled_split import settle_split
 from saferank.logs.sources import LogName
-from saferank.logs.split import JUDGE_SHARE, SPLIT, Split, check_seed, check_share
 from saferank.logs.tally import (
     INVERSE,
     added_sessions,
@@ -32,7 +33,6 @@ from saferank.logs.tally import (
     tally,
     total,
 )
-from saferank.scratch import scratch_folder
 
 FROM_ZERO = (
     "the log's ranks count from 0: every list begins there; give --rank-from 0 (rank_from=0 in "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from saferank.logs.engines import Engine
+from saferank.logs.engines.running import Engine
 from saferank.logs.schema import Log
 
 

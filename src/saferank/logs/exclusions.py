@@ -20,7 +20,7 @@ from saferank.data.frames import ArrowTable, as_arrow, is_table
 from saferank.errors import InputError, require
 
 if TYPE_CHECKING:
-    from saferank.logs.engines import Engine
+    from saferank.logs.engines.running import Engine
 
 ExclusionList = str | os.PathLike[str] | ArrowTable
 

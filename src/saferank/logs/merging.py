@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from saferank.logs.count_table import CountTable
+from saferank._core.scratch import scratch_folder
+from saferank.counts.count_table import CountTable
+from saferank.counts.split import JUDGE_SHARE
 from saferank.logs.counting import EngineChoice, count
-from saferank.logs.split import JUDGE_SHARE
-from saferank.scratch import scratch_folder
 
 
 def merge(

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from saferank.logs.count_table import COLUMNS, KEYS, PARTED
-from saferank.logs.split import Split
+from saferank.counts.count_table import COLUMNS, KEYS, PARTED
+from saferank.counts.split import Split
 from saferank.logs.tally import INVERSE, propensity, total
 
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from saferank.counts.hashing import Hash
 from saferank.errors import InputError, require
-from saferank.logs.hashing import Hash
 
 BEYOND = 0
 HIGHEST_RANK = 2**31 - 1

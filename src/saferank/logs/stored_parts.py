@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from saferank.logs.count_table import COLUMNS, KEYS
-from saferank.logs.drawing import draw
-from saferank.logs.engines import DuckDB
+from saferank.counts.count_table import COLUMNS, KEYS
+from saferank.counts.split import GIVEN, OFF, Split
+from saferank.logs.drawn_parts import draw
+from saferank.logs.engines.running import DuckDB
 from saferank.logs.parts import Parts
-from saferank.logs.split import GIVEN, OFF, Split
 from saferank.logs.tally import INVERSE, JUDGE_COLUMNS, added_sessions, check_sessions, total
 
 SUMS = COLUMNS[len(KEYS) :]

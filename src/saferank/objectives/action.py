@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from saferank._core.flat import Floats
+from saferank._core.valued import Valued
 from saferank.errors import require
-from saferank.flat import Floats
-from saferank.valued import Valued
 
 
 def importance(ratio: Floats, reward: Floats) -> Valued:

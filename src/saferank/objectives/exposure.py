@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from saferank._core.flat import Floats
+from saferank._core.valued import Valued
 from saferank.errors import require
-from saferank.flat import Floats
-from saferank.valued import Valued
 
 # A policy that stands at its bound gets no pay for the last bits of rounding.
 _TIE = 1e-6

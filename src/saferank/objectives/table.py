@@ -9,11 +9,11 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from saferank._core.flat import Floats
+from saferank._core.valued import Valued
 from saferank.clicks import ClickModel
 from saferank.errors import InputError
-from saferank.flat import Floats
 from saferank.objectives import action, exposure
-from saferank.valued import Valued
 
 
 class Terms(NamedTuple):

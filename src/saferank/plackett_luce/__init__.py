@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from saferank.plackett_luce.estimators import GRADIENTS
 from saferank.plackett_luce.exact import (
     deterministic_exposure,
     expected_ndcg,
@@ -12,6 +11,7 @@ from saferank.plackett_luce.exact import (
     exposure_gradient,
     rank_probabilities,
 )
+from saferank.plackett_luce.sampled_gradients import GRADIENTS
 from saferank.plackett_luce.sampling import log_probability, sample
 
 if TYPE_CHECKING:

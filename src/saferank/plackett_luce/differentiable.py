@@ -9,9 +9,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from saferank import flat
+from saferank._core import flat
+from saferank._core.flat import Floats, Ints
 from saferank.errors import require
-from saferank.flat import Floats, Ints
 from saferank.plackett_luce import nodes
 from saferank.plackett_luce.exact import (
     TOLERANCE,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from saferank import flat, metrics
+from saferank import metrics
+from saferank._core import flat
+from saferank._core.flat import Floats, Ints
+from saferank._core.kernels import parallel_kernel
 from saferank.errors import require
-from saferank.flat import Floats, Ints
-from saferank.kernels import parallel_kernel
 from saferank.metrics import Empty, Gain
 from saferank.plackett_luce import nodes
 from saferank.plackett_luce.exposures import exposures

@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from saferank.flat import Floats, Ints
-from saferank.kernels import kernel, parallel_kernel
+from saferank._core.flat import Floats, Ints
+from saferank._core.kernels import kernel, parallel_kernel
 from saferank.plackett_luce import lanes, race
 from saferank.plackett_luce.nodes import Grid
 from saferank.plackett_luce.race import SEEN, W

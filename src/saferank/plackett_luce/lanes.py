@@ -19,8 +19,8 @@ from numba.core import types
 from numba.core.datamodel.models import PrimitiveModel
 from numba.core.typing.templates import AbstractTemplate
 
-from saferank.flat import Floats
-from saferank.kernels import kernel
+from saferank._core.flat import Floats
+from saferank._core.kernels import kernel
 
 # Numba's tools for new types carry no annotations.
 _cgutils: Any = numba.core.cgutils

@@ -27,9 +27,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln, loggamma
 
+from saferank._core.flat import Floats
+from saferank._core.kernels import kernel
 from saferank.errors import require
-from saferank.flat import Floats
-from saferank.kernels import kernel
 from saferank.plackett_luce import lanes
 
 BEND = 0.6

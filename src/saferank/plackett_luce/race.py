@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from saferank.flat import Floats
-from saferank.kernels import kernel
+from saferank._core.flat import Floats
+from saferank._core.kernels import kernel
 from saferank.plackett_luce import lanes, nodes
 from saferank.plackett_luce.nodes import Grid
 

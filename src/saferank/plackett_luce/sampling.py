@@ -7,11 +7,11 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from saferank import flat
+from saferank._core import flat
+from saferank._core.flat import Floats, Ints
+from saferank._core.kernels import kernel, parallel_kernel
+from saferank._core.seeds import generator
 from saferank.errors import require
-from saferank.flat import Floats, Ints
-from saferank.kernels import kernel, parallel_kernel
-from saferank.seeds import generator
 
 _DRAWS_AT_A_TIME = 1 << 22
 

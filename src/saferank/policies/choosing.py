@@ -17,15 +17,16 @@ import numpy.typing as npt
 from scipy.optimize import minimize_scalar
 from scipy.stats import norm
 
-from saferank import flat
+from saferank._core import flat
+from saferank._core.flat import Floats, Ints
+from saferank._core.seeds import generator
+from saferank.counts import Counts
 from saferank.errors import InputError, require
-from saferank.flat import Floats, Ints
-from saferank.logs import Counts, check_production
 from saferank.plackett_luce import rank_probabilities
-from saferank.policies.fit import ProductionFit
+from saferank.policies import check_production
 from saferank.policies.production import Kind, ProductionPolicy, check_kind
+from saferank.policies.production_fit import ProductionFit
 from saferank.policies.recorded import by_propensities
-from saferank.seeds import generator
 
 LEVEL = 0.01
 """Of the tests that decide whether a score fits."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from saferank.flat import Floats
-from saferank.logs import Counts, Finding
+from saferank._core.flat import Floats
+from saferank.counts import Counts
+from saferank.logs import Finding
 from saferank.policies.choosing import choose_production
 
 

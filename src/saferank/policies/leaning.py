@@ -13,14 +13,14 @@ from dataclasses import replace
 import numpy as np
 from scipy.stats import norm
 
-from saferank import flat
+from saferank._core import flat
+from saferank._core.flat import Floats
+from saferank.counts import Counts
 from saferank.errors import require
-from saferank.flat import Floats
-from saferank.logs import Counts
 from saferank.plackett_luce import exposure
 from saferank.policies.choosing import LEVEL
-from saferank.policies.fit import ProductionFit
 from saferank.policies.production import ProductionPolicy
+from saferank.policies.production_fit import ProductionFit
 
 CLIP = 10.0
 """Largest ratio of exposures: beyond it few sessions would decide."""

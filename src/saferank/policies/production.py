@@ -12,10 +12,10 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from saferank import flat
+from saferank._core import flat
+from saferank._core.flat import Floats, Ints
+from saferank.counts import Counts
 from saferank.errors import InputError, require
-from saferank.flat import Floats, Ints
-from saferank.logs import Counts
 from saferank.plackett_luce import deterministic_exposure, exposure, rank_probabilities
 
 Kind = Literal["sampled", "sorted", "observed", "recorded", "uniform"]

@@ -11,12 +11,12 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import binom, norm
 
-from saferank import flat
+from saferank._core import flat
+from saferank._core.flat import Floats, Ints
+from saferank.counts import Counts
 from saferank.errors import InputError
-from saferank.flat import Floats, Ints
-from saferank.logs import Counts
-from saferank.policies.fit import ProductionFit
 from saferank.policies.production import ProductionPolicy
+from saferank.policies.production_fit import ProductionFit
 
 LEVEL = 0.01
 """Of each of the two tests."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from saferank.files import whole_file
-from saferank.marks import mark
-from saferank.rankers import Card
-from saferank.report import charts
+from saferank._core.files import whole_file
+from saferank._core.marks import mark
+from saferank.learning import Card
+from saferank.report import page_charts
 from saferank.safety import Assessment, Change
 
 
@@ -83,33 +83,33 @@ def _figures(found: Assessment, card: Card) -> Iterator[Figure]:
             f"Production's clicks as counted; the bar is the {gap.confidence:.0%} interval of the "
             f"difference to them ({gap.method})."
         )
-        yield _figure("change", "New against production", text, charts.clicks_change(found))
+        yield _figure("change", "New against production", text, page_charts.clicks_change(found))
     yield _figure(
         "curve",
         "What is kept, for any relevance",
         f"For each share of production's utility, the most that can be lost beyond it. The cross "
         f"is the promise: {100 * one.promise.keep:g} % kept, slack {100 * one.promise.slack:g} %.",
-        charts.promise_curve(found),
+        page_charts.promise_curve(found),
     )
     yield _figure(
         "spread",
         "Over the queries",
         f"The traffic from its safest to its least safe query; {one.share_holding:.1%} of it stays "
         f"within the slack (dashed).",
-        charts.loss_over_queries(found),
+        page_charts.loss_over_queries(found),
     )
     if found.log is not None:
         text = "Far apart, the click model does not describe these users."
-        yield _figure("clicks", "Clicks by rank", text, charts.click_rates(found))
+        yield _figure("clicks", "Clicks by rank", text, page_charts.click_rates(found))
     if len(card.history.get("steps", [])) > 1:
         text = "The ranker of the best step is kept."
-        yield _figure("learning", "Learning", text, charts.learning_curve(card))
+        yield _figure("learning", "Learning", text, page_charts.learning_curve(card))
 
 
 def _figure(name: str, title: str, caption: str, chart: Any) -> Figure:
     import vl_convert
 
-    still = chart.properties(width=charts.WIDTH).to_dict()
+    still = chart.properties(width=page_charts.WIDTH).to_dict()
     picture = vl_convert.vegalite_to_svg(still)
     return Figure(name, title, caption, chart.to_dict(), picture)
 

@@ -8,22 +8,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from saferank import flat
+from saferank._core import flat
+from saferank._core.flat import Floats
 from saferank.clicks import ClickModel
+from saferank.counts import Counts, overlap
 from saferank.data import RankingData
 from saferank.errors import InputError, require
+from saferank.estimators import Evidence
 from saferank.evaluation import Deployed, Evaluation, Interval, LowerBound, Policy, interval
 from saferank.evaluation import lower_bound as bound_below
 from saferank.evaluation.lower_bound import Rows, clipped_interval
 from saferank.evaluation.off_policy import evaluate_exposures
 from saferank.evaluation.outside import with_outside
 from saferank.evaluation.sessions import LogRows
-from saferank.flat import Floats
-from saferank.gains import Evidence
-from saferank.logs import Counts, overlap
+from saferank.learning import Card, Ranker
 from saferank.logs.sources import LogName
 from saferank.policies import ProductionFit
-from saferank.rankers import Card, Ranker
 from saferank.safety.assessment import Assessment, ClickChange, LogFacts, RankRate
 from saferank.safety.certificate import Certificate
 from saferank.safety.certifying import certify

@@ -6,11 +6,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from saferank._core.files import read_json, write_json
+from saferank._core.records import from_dict
 from saferank.errors import require
 from saferank.evaluation import Deployed, Interval, LowerBound, Support
-from saferank.files import read_json, write_json
 from saferank.policies import ProductionFit
-from saferank.records import from_dict
 from saferank.safety.certificate import Certificate
 from saferank.safety.decisions import Decision
 

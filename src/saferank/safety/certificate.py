@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from saferank._core.files import read_json, write_json
 from saferank.errors import InputError, require
-from saferank.evaluation.policies import Deployed
-from saferank.files import read_json, write_json
+from saferank.evaluation.scored_policies import Deployed
 from saferank.safety.changes import Change, Moved
 from saferank.safety.promise import Promise
 

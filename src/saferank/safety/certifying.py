@@ -7,9 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from saferank._core.flat import Floats, Ints
+from saferank._core.progress import bar
+from saferank.counts import Counts
 from saferank.data import RankingData
 from saferank.errors import require
-from saferank.evaluation.policies import (
+from saferank.evaluation.scored_policies import (
     Deployed,
     Part,
     Policy,
@@ -22,11 +25,8 @@ from saferank.evaluation.policies import (
     scores_of,
     total_weight,
 )
-from saferank.flat import Floats, Ints
-from saferank.logs import Counts
+from saferank.learning.ranker import Ranker, versions
 from saferank.policies import ProductionPolicy
-from saferank.progress import bar
-from saferank.rankers.ranker import Ranker, versions
 from saferank.safety.certificate import Certificate, Curve, Distribution
 from saferank.safety.changes import Change, changes
 from saferank.safety.losses import (

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from saferank import flat
+from saferank._core import flat
+from saferank._core.flat import Floats, Ints
 from saferank.data import RankingData
-from saferank.evaluation.policies import Deployed, Policy, chosen, exposure_of, scores_of
-from saferank.flat import Floats, Ints
+from saferank.evaluation.scored_policies import Deployed, Policy, chosen, exposure_of, scores_of
 from saferank.policies import ProductionPolicy
 from saferank.safety.losses import worst_loss
 

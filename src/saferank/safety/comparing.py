@@ -13,17 +13,18 @@ from typing import Any
 
 import numpy as np
 
+from saferank._core.flat import Floats
+from saferank._core.seeds import generator
 from saferank.clicks import ClickModel
+from saferank.counts import Counts
 from saferank.data import RankingData
 from saferank.errors import InputError, require
 from saferank.evaluation import Deployed, Policy, QueryScores
 from saferank.evaluation.lower_bound import bound_scores
 from saferank.evaluation.outside import with_outside
 from saferank.evaluation.support import support_of
-from saferank.flat import Floats
-from saferank.logs import Counts
+from saferank.learning import Ranker
 from saferank.policies import ProductionFit
-from saferank.rankers import Ranker
 from saferank.safety.judging import (
     evidence_for,
     judged_counts,
@@ -31,7 +32,6 @@ from saferank.safety.judging import (
     production_of,
     served_exposures,
 )
-from saferank.seeds import generator
 
 RESAMPLES = 10_000
 

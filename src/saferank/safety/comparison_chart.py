@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from saferank.charts import COLOURS
+from saferank._core.charts import COLOURS
 from saferank.safety.comparing import Comparison
 
 

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from saferank.clicks import ClickModel
+from saferank.counts import Counts
 from saferank.data import RankingData
 from saferank.errors import require
 from saferank.evaluation import Interval, LowerBound, Policy, evaluate, interval
 from saferank.evaluation.intervals import query_lower
-from saferank.logs import Counts
 from saferank.safety.certificate import Certificate
 
 _CLICKS = (

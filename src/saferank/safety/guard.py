@@ -17,10 +17,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from saferank import flat
+from saferank._core import flat
+from saferank._core.flat import Floats, Ints
+from saferank._core.seeds import generator
 from saferank.data import RankingData
 from saferank.errors import require
-from saferank.evaluation.policies import (
+from saferank.evaluation.scored_policies import (
     Deployed,
     Part,
     Policy,
@@ -33,12 +35,10 @@ from saferank.evaluation.policies import (
     scores_of,
     total_weight,
 )
-from saferank.flat import Floats, Ints
 from saferank.plackett_luce.sampling import sample_query
 from saferank.policies.production import check_kind
 from saferank.safety.losses import TOLERANCE, blind_share, mixing_shares
 from saferank.safety.promise import Promise
-from saferank.seeds import generator
 
 
 @dataclass(frozen=True)

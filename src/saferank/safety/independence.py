@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from saferank.logs import Counts
-from saferank.rankers import Card, Ranker
+from saferank.counts import Counts
+from saferank.learning import Card, Ranker
 
 FLATTERS = (
     "The estimate is made of sessions that the ranker was learned from: it flatters the ranker."

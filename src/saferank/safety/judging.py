@@ -6,28 +6,28 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from saferank import flat
+from saferank._core import flat
+from saferank._core.flat import Floats
 from saferank.clicks import ClickModel
+from saferank.counts import Counts
 from saferank.data import RankingData
 from saferank.errors import InputError, require
+from saferank.estimators import Evidence, by_policy
 from saferank.evaluation import Deployed, Policy
-from saferank.evaluation.policies import (
+from saferank.evaluation.scored_policies import (
     all_scores,
     check_policy,
     exposure_of,
     production_policy,
     total_weight,
 )
-from saferank.flat import Floats
-from saferank.gains import Evidence, by_policy
-from saferank.logs import Counts
+from saferank.learning import Ranker
 from saferank.policies import (
     ProductionFit,
     ProductionPolicy,
     check_leaning,
     choose_production,
 )
-from saferank.rankers import Ranker
 from saferank.safety.independence import FLATTERS, shared_sessions
 from saferank.safety.losses import TOLERANCE, blind_share, mixing_shares
 from saferank.safety.promise import Promise

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from saferank.flat import Floats, Ints
-from saferank.kernels import kernel, parallel_kernel
+from saferank._core.flat import Floats, Ints
+from saferank._core.kernels import kernel, parallel_kernel
 
 TOLERANCE = 1e-9
 """Exposures are known to this (times the largest rank weight); comparisons allow for as much."""

@@ -1,0 +1,1 @@
+"""What every room stands on and no user needs: arrays, files, kernels, threads, chance."""

@@ -1,0 +1,23 @@
+"""A value that adds up, and its slope: what every loss and objective here returns."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from saferank._core.flat import Floats
+
+
+class Valued(NamedTuple):
+    """The unreduced value (one a document, or a sample), and its derivative in its argument."""
+
+    value: Floats
+    slope: Floats
+
+
+class Curved(NamedTuple):
+    """The same of a concave function (or one near enough), with how fast its slope falls."""
+
+    value: Floats
+    slope: Floats
+    curvature: Floats
+    """At least 0: minus the second derivative, or its expectation."""

@@ -1,0 +1,18 @@
+"""Fitting click models to counts: EM, intervention harvesting, errors, misfit, scale."""
+
+from saferank.clicks.bias.check import ClickModelCheck, check_click_model
+from saferank.clicks.bias.fit import METHODS, FittedBias, fit_position_bias, fit_trust_bias
+from saferank.clicks.bias.misfit import Misfit
+from saferank.clicks.bias.scale import Canonical, canonical
+
+__all__ = [
+    "METHODS",
+    "Canonical",
+    "ClickModelCheck",
+    "FittedBias",
+    "Misfit",
+    "canonical",
+    "check_click_model",
+    "fit_position_bias",
+    "fit_trust_bias",
+]

@@ -1,0 +1,116 @@
+"""The ways to fit a click model, with one call shape: cells and parts of the log to an estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from saferank._core.flat import Array, Floats
+from saferank._core.progress import bar
+from saferank.clicks.bias.em import (
+    Cells,
+    Estimate,
+    PerDocument,
+    Relevance,
+    estimate_near,
+    expectation_maximisation,
+    first_estimate,
+)
+from saferank.clicks.bias.feature_groups import Logistic, standardised
+from saferank.clicks.bias.folds import Folds
+from saferank.clicks.bias.harvest_position import harvest_position
+from saferank.clicks.bias.harvest_trust import harvest_trust
+from saferank.clicks.bias.misfit import best_relevance
+from saferank.clicks.bias.scale import Canonical, LeftOut
+from saferank.errors import InputError
+
+Fit = Callable[[Cells, Folds | None], tuple[Canonical, LeftOut | None]]
+"""The canonical form that fits the cells, and those without each part of the log."""
+
+
+def harvest(*, trust: bool, reference: int) -> Fit:
+    """Clicks of the same documents at several ranks."""
+    estimate = harvest_trust if trust else harvest_position
+
+    def fit(cells: Cells, folds: Folds | None) -> tuple[Canonical, LeftOut | None]:
+        shown = cells.shown.any(axis=0)
+        if np.count_nonzero(shown) == 1:
+            return _only_rank(np.where(shown, 1.0, np.nan), folds)
+        return estimate(cells, reference, folds)
+
+    return fit
+
+
+def _only_rank(slope: Floats, folds: Folds | None) -> tuple[Canonical, LeftOut | None]:
+    """The form of a log with one rank: relevance is its click probability there."""
+    form = Canonical(slope, slope - 1)
+    rows = 0 if folds is None else folds.count
+    left_out = LeftOut(np.tile(form.slope, (rows, 1)), np.tile(form.intercept, (rows, 1)))
+    return form, left_out if rows else None
+
+
+def em_by_document(*, trust: bool, reference: int, progress: bool | None) -> Fit:
+    """EM with a relevance for each document, begun where harvesting ends."""
+    begin = harvest(trust=trust, reference=reference)
+
+    def fit(cells: Cells, start: Estimate | None) -> Estimate:
+        tolerance = 1e-7 if start is None else 1e-6
+        if start is None:
+            try:
+                model = begin(cells, None)[0].widest(through_zero=not trust)
+                values = best_relevance(*cells[:2], model.alpha, model.beta)
+                start = estimate_near(cells, model, values, trust=trust)
+            except InputError:  # too few clicks to compare: begin anywhere
+                start = first_estimate(cells, PerDocument(), trust=trust)
+        return expectation_maximisation(cells, PerDocument(), start, tolerance=tolerance)
+
+    return lambda cells, folds: _repeat(fit, cells, folds, reference, progress)
+
+
+def em_by_features(features: Array, *, trust: bool, reference: int, progress: bool | None) -> Fit:
+    """EM with relevance by features."""
+    x = standardised(features)
+
+    def fit(cells: Cells, start: Estimate | None) -> Estimate:
+        relevance: Relevance = Logistic(x, cells)
+        start = start or first_estimate(cells, relevance, trust=trust)
+        return expectation_maximisation(cells, relevance, start, tolerance=1e-6)
+
+    return lambda cells, folds: _repeat(fit, cells, folds, reference, progress)
+
+
+def _repeat(
+    fit: Callable[[Cells, Estimate | None], Estimate],
+    cells: Cells,
+    folds: Folds | None,
+    reference: int,
+    progress: bool | None,
+) -> tuple[Canonical, LeftOut | None]:
+    """The fit, and the fits without each part, which begin where it ended."""
+    found = fit(cells, None)
+    whole = _canonical(found, cells, reference)
+    if folds is None:
+        return whole, None
+    slope, intercept = np.full((2, folds.count, whole.ranks), np.nan)
+    with bar("Leaving out parts of the log", folds.count, show=progress) as advance:
+        for part in range(folds.count):
+            rest = cells._replace(weight=cells.weight * (folds.of_document != part))
+            try:
+                without = _canonical(fit(rest, found), rest, reference)
+                slope[part], intercept[part] = without.slope, without.intercept
+            except InputError:
+                pass  # stays NaN: the caller says so
+            advance()
+    return whole, LeftOut(slope, intercept)
+
+
+def _canonical(estimate: Estimate, cells: Cells, reference: int) -> Canonical:
+    """Slopes and intercepts of an estimate; NaN at ranks that were never shown."""
+    alpha = estimate.relevant - estimate.other
+    base = reference - 1
+    if alpha[base] <= 0:
+        raise InputError(f"clicks at rank {reference} do not vary with relevance: choose another.")
+    shown = cells.weight @ cells.shown > 0
+    slope = np.where(shown, alpha / alpha[base], np.nan)
+    return Canonical(slope, estimate.other - slope * estimate.other[base])

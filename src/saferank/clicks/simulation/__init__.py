@@ -1,0 +1,1 @@
+"""Simulated users: counts in closed form of their policies, or a log row by row."""

@@ -1,0 +1,186 @@
+"""A table of items while it is read: what each batch held, checked, and all of it in the end."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from saferank._core.flat import Array, Ints
+from saferank.data.features import Feature, FeatureSchema
+from saferank.data.frames import is_text, plain_array
+from saferank.data.ids import check_texts, from_words
+from saferank.data.items.column_readers import floats, is_number, reader_of, singles
+from saferank.data.items.table_layout import IDS, LIST, Layout
+from saferank.data.letor.reading import LIMIT
+from saferank.data.ranking import Features, RankingData
+from saferank.errors import InputError, require
+
+
+class TableBuilder:
+    """Takes the batches of a table and makes ranking data of them."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout, self.rows = layout, 0
+        self.ids: dict[str, list[pa.Array]] = {name: [] for name in IDS}
+        self.values: dict[str, list[Array]] = {name: [] for name in layout.values}
+        self.features: list[Features] = []
+        self.readers = [
+            reader_of(name, layout.kinds[name], layout.known.get(own))
+            for name, own in layout.features.items()
+        ]
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take a batch."""
+        for name, own in self.layout.ids.items():
+            self.ids[name].append(self._identities(name, batch.column(own)))
+        for name, own in self.layout.values.items():
+            self.values[name].append(self._numbers(name, batch.column(own)))
+        listed = self.layout.listed
+        block = self._matrix(batch) if listed is None else self._lists(batch.column(listed))
+        taken = (self.rows + block.shape[0]) * block.shape[1] * 4
+        require(taken <= LIMIT, self.layout.table, f"features of at most {LIMIT} bytes", taken)
+        self.features.append(block)
+        self.rows += batch.num_rows
+
+    def _identities(self, name: str, column: pa.Array) -> pa.Array:
+        column = plain_array(column)
+        kind = column.type
+        if pa.types.is_integer(kind):
+            column = column.cast(pa.int64())
+        elif not is_text(kind):
+            rule = "a column of strings or whole numbers"
+            require(False, f"{self.layout.table}: {name}", rule, str(kind))
+        empty = column.is_null().to_numpy(zero_copy_only=False)
+        if not pa.types.is_integer(kind):
+            empty = empty | pc.equal(column, "").fill_null(True).to_numpy(zero_copy_only=False)
+        if empty.any():
+            self._refuse(int(np.argmax(empty)), f"an id in column `{name}`", None)
+        return column
+
+    def _numbers(self, name: str, column: pa.Array) -> Array:
+        """A column of values, or a refusal where one is missing or not finite."""
+        values = floats(column)
+        with np.errstate(over="ignore"):
+            good = np.isfinite(values.astype(np.float32))
+        if name == "label":
+            good &= values >= 0
+        if not good.all():
+            rule = "number, at least 0," if name == "label" else "number"
+            row = int(np.argmin(good))
+            self._refuse(row, f"a finite {rule} in column `{name}`", float(values[row]))
+        return values
+
+    def _matrix(self, batch: pa.RecordBatch) -> Features:
+        block = np.empty((batch.num_rows, len(self.readers)), dtype=np.float32)
+        owns = self.layout.features.values()
+        for place, (own, reader) in enumerate(zip(owns, self.readers, strict=True)):
+            block[:, place] = reader.read(batch.column(own), self._refuse)
+        return block
+
+    def _lists(self, column: pa.Array) -> Features:
+        column = column.cast(pa.large_list(column.type.value_type))
+        lengths = pc.list_value_length(column).fill_null(-1).to_numpy(zero_copy_only=False)
+        width = self.features[0].shape[1] if self.features else int(lengths[0])
+        ragged = (lengths != width) | (lengths < 0)
+        if ragged.any():
+            row = int(np.argmax(ragged))
+            self._refuse(row, f"a list of {max(width, 0)} features", int(lengths[row]))
+        inner = column.flatten()
+        good = is_number(inner.type) or pa.types.is_boolean(inner.type)
+        require(good, f"{self.layout.table}: {LIST}", "lists of numbers", str(inner.type))
+        values = floats(inner)
+        rounded = singles(values, LIST, lambda place, *told: self._refuse(place // width, *told))
+        return rounded.reshape(len(column), width)
+
+    def _refuse(self, row: int, expected: str, got: object) -> NoReturn:
+        number = self.rows + row + 1
+        raise InputError(f"{self.layout.table}, row {number}: expected {expected}; got {got}.")
+
+    def data(self, *, spelled_ids: bool) -> tuple[RankingData, Ints]:
+        """Everything together, grouped by query, and the row of each document."""
+        table = self.layout.table
+        require(self.rows > 0, table, "a table with at least one row", self.rows)
+        query, query_ids = _encoded(self.ids["query_id"], spelled_ids)
+        document, doc_ids = _encoded(self.ids["doc_id"], spelled_ids)
+        self._check_pairs(query, document, query_ids, doc_ids)
+        order = np.argsort(query, kind="stable")
+        values = {name: np.concatenate(parts)[order] for name, parts in self.values.items()}
+        features, schema, dropped = self._settled(_in_order(self.features, order))
+        data = RankingData(
+            features,
+            np.concatenate([[0], np.cumsum(np.bincount(query))]),
+            labels=values.get("label"),
+            query_ids=query_ids,
+            doc_ids=doc_ids[document[order]],
+            production=values.get("production_score"),
+            schema=schema,
+            left_out=(*self.layout.left_out, *dropped),
+        )
+        return data, order
+
+    def _settled(self, features: Features) -> tuple[Features, FeatureSchema, list[tuple[str, str]]]:
+        """Features as they are now known to be, and the columns that are none after all."""
+        if self.layout.listed is not None:
+            return features, FeatureSchema.numbered(features.shape[1]), []
+        found: list[Feature] = []
+        dropped: list[tuple[str, str]] = []
+        kept: list[int] = []
+        for place, (own, reader) in enumerate(
+            zip(self.layout.features.values(), self.readers, strict=True)
+        ):
+            feature = reader.feature()
+            if isinstance(feature, str):
+                dropped.append((own, feature))
+                continue
+            values = reader.settle(features[:, place])
+            if values is not None:
+                features[:, place] = values
+            kept.append(place)
+            found.append(feature)
+        if dropped:
+            features = np.ascontiguousarray(features[:, kept])
+        return features, FeatureSchema(tuple(found)), dropped
+
+    def _check_pairs(self, query: Ints, document: Ints, query_ids: Array, doc_ids: Array) -> None:
+        pair = query * doc_ids.size + document
+        order = np.argsort(pair, kind="stable")
+        again = order[1:][np.diff(pair[order]) == 0]
+        if again.size:
+            row = int(again.min())
+            raise InputError(
+                f"{self.layout.table}, row {row + 1}: expected each document of a query once; got "
+                f"query {query_ids[query[row]]!s} and document {doc_ids[document[row]]!s} again."
+            )
+
+
+def _encoded(parts: list[pa.Array], spelled: bool) -> tuple[Ints, Array]:
+    """A number for each row's id, by first appearance, and the different ids."""
+    encoded = pa.chunked_array(parts).combine_chunks().dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.chunk(0)
+    codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    distinct = encoded.dictionary
+    if pa.types.is_integer(distinct.type):
+        return codes, distinct.to_numpy()
+    check_texts(distinct)
+    if spelled:
+        ids, _ = from_words(np.array([word.encode() for word in distinct.to_pylist()]))
+        return codes, ids
+    return codes, np.array(distinct.to_pylist(), dtype=np.str_)
+
+
+def _in_order(blocks: list[Features], order: Ints) -> Features:
+    """The rows of all blocks in one matrix; a block is given back as soon as it is copied."""
+    matrix = np.empty((order.size, blocks[0].shape[1]), dtype=np.float32)
+    place = np.empty_like(order)
+    place[order] = np.arange(order.size)
+    row = 0
+    blocks.reverse()
+    while blocks:
+        block = blocks.pop()
+        matrix[place[row : row + block.shape[0]]] = block
+        row += block.shape[0]
+    return matrix

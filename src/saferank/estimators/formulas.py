@@ -1,0 +1,144 @@
+r"""Estimates of relevance from counts, one a document: what an objective multiplies exposure with.
+
+In every formula :math:`ctr = \sum_k c_k / N_q`, :math:`a = \sum_k n_k \alpha_k / N_q` and
+:math:`b = \sum_k n_k \beta_k / N_q` are averages over the sessions of the document's query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from saferank._core.flat import Floats, Ints
+from saferank._core.kernels import parallel_kernel
+from saferank.clicks import ClickModel
+from saferank.counts import Counts
+from saferank.errors import InputError, require
+from saferank.estimators.propensities import Propensities
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the log says: counts, the click model, propensities, and predictions where needed."""
+
+    counts: Counts
+    users: ClickModel
+    propensities: Propensities
+    predictions: Floats | None = None
+    r""":math:`\hat R`, from the regression behind DM and DR."""
+    shown: Floats | None = None
+    """P(document at rank) under production, documents x ranks, where it is needed."""
+
+    def __post_init__(self) -> None:
+        ranks = self.counts.ranks
+        require(self.users.ranks == ranks, "users", f"of {ranks} ranks", self.users.ranks)
+
+
+def naive(known: Evidence) -> Floats:
+    """Plain click-through: :math:`ctr`."""
+    return known.counts.ctr()
+
+
+def ips(known: Evidence) -> Floats:
+    r"""Policy-aware IPS for position bias: :math:`ctr / \rho_0` (0 where :math:`\rho_0 = 0`)."""
+    return _ratio(known.counts.ctr(), known.propensities.rho)
+
+
+def affine_ips(known: Evidence) -> Floats:
+    r"""IPS with the affine correction for trust bias: :math:`(ctr - b) / \rho_0`."""
+    excess = known.counts.ctr() - known.counts.mean_weight(known.users.beta)
+    return _ratio(excess, known.propensities.rho)
+
+
+def bayes_ips(known: Evidence) -> Floats:
+    r"""Bayes-IPS (Agarwal et al., 2019): clicks weighted by how far their rank can be trusted.
+
+    .. math:: \frac{1}{N_q}\sum_k c_k \frac{\alpha_k + \beta_k}{\alpha_k + 2\beta_k}
+              \Big/ \mathbb{E}_{\pi_0}[\alpha_k + \beta_k]
+
+    The examination probability is taken as :math:`\alpha_k + \beta_k`: an examined relevant
+    document is always clicked. Not unbiased under trust bias; a baseline.
+    """
+    certain = known.users.alpha + known.users.beta
+    trust = _ratio(certain, certain + known.users.beta)
+    return _ratio(known.counts.per_session(known.counts.clicks @ trust), known.propensities.seen)
+
+
+def dm(known: Evidence) -> Floats:
+    r"""Direct method: :math:`\hat R`."""
+    if known.predictions is None:
+        raise InputError("`predictions` must be there for this gain; fit the regression first.")
+    return known.predictions
+
+
+def dr(known: Evidence) -> Floats:
+    r"""Doubly robust: :math:`\hat R + (ctr - a \hat R - b) / \rho_0`."""
+    predicted = dm(known)
+    expected = known.counts.mean_weight(known.users.alpha) * predicted
+    excess = known.counts.ctr() - expected - known.counts.mean_weight(known.users.beta)
+    return predicted + _ratio(excess, known.propensities.rho)
+
+
+def click_model(known: Evidence) -> Floats:
+    r"""The relevance in [0, 1] under which a document's own clicks are most likely.
+
+    Maximises :math:`\sum_k c_k \log(\alpha_k R + \beta_k) + (n_k - c_k)\log(1 - \alpha_k R -
+    \beta_k)` with a prior of one relevant and one irrelevant vote; 1/2 for a document never shown.
+    """
+    counts, users = known.counts, known.users
+    relevance = np.empty(counts.documents)
+    _most_likely(
+        counts.documents, counts.impressions, counts.clicks, users.alpha, users.beta, relevance
+    )
+    return relevance
+
+
+def _ratio(above: Floats, below: Floats) -> Floats:
+    result = np.zeros_like(above)
+    np.divide(above, below, out=result, where=below > 0)
+    return result
+
+
+@parallel_kernel
+def _most_likely(
+    start: int, stop: int, shown: Ints, clicked: Ints, alpha: Floats, beta: Floats, result: Floats
+) -> None:
+    # The log-likelihood is concave in R, so its derivative changes sign once: bisection.
+    for document in range(start, stop):
+        low, high = 0.0, 1.0
+        for _ in range(50):
+            middle = 0.5 * (low + high)
+            slope = 1.0 / middle - 1.0 / (1.0 - middle)
+            for k in range(alpha.size):
+                p = alpha[k] * middle + beta[k]
+                clicks = clicked[document, k]
+                if clicks > 0 and p > 0:
+                    slope += clicks * alpha[k] / p
+                if shown[document, k] > clicks and p < 1:
+                    slope -= (shown[document, k] - clicks) * alpha[k] / (1.0 - p)
+            if slope > 0:
+                low = middle
+            else:
+                high = middle
+        result[document] = 0.5 * (low + high)
+
+
+@dataclass(frozen=True)
+class Gain:
+    """A gain by name: its formula, and whether it needs the regression first."""
+
+    estimate: Callable[[Evidence], Floats]
+    needs_predictions: bool = False
+
+
+GAINS: dict[str, Gain] = {
+    "naive": Gain(naive),
+    "ips": Gain(ips),
+    "bayes-ips": Gain(bayes_ips),
+    "affine-ips": Gain(affine_ips),
+    "dm": Gain(dm, needs_predictions=True),
+    "dr": Gain(dr, needs_predictions=True),
+    "click-model": Gain(click_model),
+}

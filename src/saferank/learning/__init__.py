@@ -1,0 +1,23 @@
+"""Rankers: scorers, the one training loop, the table of methods, saving and loading."""
+
+from saferank.learning.descent import Settings
+from saferank.learning.learning import fit_relevance, learn
+from saferank.learning.ranked_lists import ranking_table
+from saferank.learning.ranker import Card, Ranker
+from saferank.learning.recipe import METHODS, Recipe
+from saferank.learning.sklearn_face import RankingEstimator
+
+__all__ = [
+    "METHODS",
+    "Card",
+    "Ranker",
+    "RankingEstimator",
+    "Recipe",
+    "Settings",
+    "fit_relevance",
+    "learn",
+    "load",
+    "ranking_table",
+]
+
+load = Ranker.load

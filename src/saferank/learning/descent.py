@@ -1,0 +1,192 @@
+"""The one training loop: minibatches of queries, Adam, the weights of the best validation value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from saferank._core.flat import Floats, Ints, gather
+from saferank._core.progress import bar
+from saferank._core.seeds import generator
+from saferank.data import RankingData
+from saferank.errors import require
+from saferank.learning.checkpoints import Progress, load_checkpoint, save_checkpoint
+from saferank.learning.curvature import CURVATURES
+from saferank.learning.goals import Goal, Place
+from saferank.scorers.networks import backward, forward, joined, one_thread_each
+
+STATE = "state.safetensors"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a scorer is trained."""
+
+    learning_rate: float = 1e-3
+    batch: int = 64
+    """Queries a step."""
+    steps: int = 4000
+    patience: int = 10
+    """Validations without a better value after which training ends."""
+    least: int = 50
+    """Steps between validations are at least this many, and at least one pass over the queries."""
+    clip: float = 1.0
+    """Largest norm of a step's gradient."""
+    hidden: tuple[int, ...] = (64, 64)
+    rounds: int = 300
+    """Trees, where the scorer has them."""
+    leaves: int = 31
+    shrinkage: float = 0.1
+    """Share of each tree's step that is taken."""
+    curvature: str = "gradient"
+    """What stands for the second derivative in a tree's leaves (`saferank.learning.curvature`)."""
+
+    def __post_init__(self) -> None:
+        require(self.learning_rate > 0, "learning_rate", "positive", self.learning_rate)
+        for name in ("batch", "steps", "patience", "least", "rounds"):
+            require(getattr(self, name) >= 1, name, "at least 1", getattr(self, name))
+        require(self.leaves >= 2, "leaves", "at least 2", self.leaves)
+        require(0 < self.shrinkage <= 1, "shrinkage", "in (0, 1]", self.shrinkage)
+        known = self.curvature in CURVATURES
+        require(known, "curvature", f"one of {', '.join(CURVATURES)}", self.curvature)
+        object.__setattr__(self, "hidden", tuple(self.hidden))
+
+
+@dataclass
+class History:
+    """Value on the validation queries at each validation; the first is before any step."""
+
+    steps: list[int] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+
+    def best(self) -> int:
+        """Which validation was best; the earliest of equals."""
+        return int(np.argmax(self.values))
+
+
+@dataclass(frozen=True)
+class Part:
+    """Queries (already scaled), the goal on them, and scores that the scorer's are added to."""
+
+    data: RankingData
+    goal: Goal
+    base: Floats | None = None
+
+    def total(self, scores: Floats, positions: Ints | slice) -> Floats:
+        """The scorer's scores of some documents with what they are added to."""
+        return scores if self.base is None else scores + self.base[positions]
+
+
+def evaluate(part: Part, scores: Floats) -> tuple[float, Floats]:
+    """The goal's value on all queries, and the risk of each."""
+    data = part.data
+    place = Place(np.arange(data.queries), slice(0, data.documents), data.offsets)
+    judged = part.goal.judge(part.total(scores, place.positions), place, 1.0)
+    return part.goal.value(float(judged.reward.sum()), float(judged.risk.sum())), judged.risk
+
+
+class Training:
+    """The state of a run: what a checkpoint holds, so that a killed run goes on where it was."""
+
+    def __init__(
+        self, module: nn.Module, train: Part, validation: Part, settings: Settings
+    ) -> None:
+        self.module, self.train, self.validation = module, train, validation
+        self.settings = settings
+        self.parameters = [p for p in module.parameters() if p.requires_grad]
+        self.optimiser = torch.optim.Adam(self.parameters, lr=settings.learning_rate)
+        self.history = History()
+        self.step = 0
+        self.best: dict[str, torch.Tensor] = {}
+        self.risks = np.zeros(train.data.queries)
+
+    def run(self, seed: int, checkpoint: Path | None, label: str) -> History:
+        """Train to the end, from the checkpoint where there is one; the module keeps the best."""
+        data, settings = self.train.data, self.settings
+        batches = max(1, -(-data.queries // settings.batch))
+        every = max(settings.least, batches)
+        with one_thread_each(), bar(label, settings.steps) as advance:
+            if checkpoint is None or not self._resume(checkpoint):
+                self.risks = evaluate(self.train, self._scores(data))[1]
+                self._validate()
+            advance(self.step)
+            while self.step < settings.steps and not self._finished():
+                order = generator(seed, "epoch", self.step // batches).permutation(data.queries)
+                start = (self.step % batches) * settings.batch
+                self._step(order[start : start + settings.batch].astype(np.int64))
+                self.step += 1
+                advance(note=f"best {max(self.history.values):.4g}")
+                if self.step % every == 0 or self.step == settings.steps:
+                    self._validate()
+                    if checkpoint is not None:
+                        self._save(checkpoint)
+        self.module.load_state_dict(self.best)
+        return self.history
+
+    def _finished(self) -> bool:
+        return len(self.history.values) - 1 - self.history.best() >= self.settings.patience
+
+    def _step(self, queries: Ints) -> None:
+        positions, offsets = gather(self.train.data.offsets, queries)
+        outputs = forward(self.module, self.train.data.features[positions])
+        place = Place(queries, positions, offsets)
+        scores = self.train.total(joined(outputs), positions)
+        judged = self.train.goal.judge(scores, place, float(self.risks.sum()))
+        self.risks[queries] = judged.risk
+        # the whole-data gradient, estimated from the batch; Adam goes down, goals go up
+        backward(self.module, outputs, -judged.gradient * (self.train.data.queries / queries.size))
+        nn.utils.clip_grad_norm_(self.parameters, self.settings.clip)
+        self.optimiser.step()
+
+    def _scores(self, data: RankingData) -> Floats:
+        with torch.inference_mode():
+            return joined(forward(self.module, data.features))
+
+    def _validate(self) -> None:
+        value = evaluate(self.validation, self._scores(self.validation.data))[0]
+        if not self.history.values or value > max(self.history.values):
+            self.best = {k: v.detach().clone() for k, v in self.module.state_dict().items()}
+        self.history.steps.append(self.step)
+        self.history.values.append(value)
+
+    def _save(self, folder: Path) -> None:
+        state = {f"now.{k}": v.contiguous() for k, v in self.module.state_dict().items()}
+        state |= {f"best.{k}": v.contiguous() for k, v in self.best.items()}
+        for index, parameter in enumerate(self.parameters):
+            for name, value in self.optimiser.state.get(parameter, {}).items():
+                state[f"adam.{index}.{name}"] = torch.as_tensor(value).contiguous()
+        state["risks"] = torch.from_numpy(self.risks)
+        progress = Progress(self.step, self.history.steps, self.history.values)
+        save_checkpoint(folder, STATE, lambda inside: save_file(state, inside / STATE), progress)
+
+    def _resume(self, folder: Path) -> bool:
+        """Go on from a checkpoint; False where there is none that is whole and of this module."""
+        progress = load_checkpoint(folder, STATE)
+        if progress is None:
+            return False
+        state = load_file(folder / STATE)
+        if not self._fits(state):
+            return False
+        self.step = progress.step
+        self.history = History(progress.steps, progress.values)
+        self.module.load_state_dict(_under("now.", state))
+        self.best = _under("best.", state)
+        for index, parameter in enumerate(self.parameters):
+            self.optimiser.state[parameter] = _under(f"adam.{index}.", state)
+        self.risks = state["risks"].numpy()
+        return True
+
+    def _fits(self, state: dict[str, torch.Tensor]) -> bool:
+        own = {name: value.shape for name, value in self.module.state_dict().items()}
+        shapes = [{k: v.shape for k, v in _under(p, state).items()} for p in ("now.", "best.")]
+        risks = state.get("risks")
+        return shapes == [own, own] and risks is not None and risks.shape == self.risks.shape
+
+
+def _under(prefix: str, state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)}

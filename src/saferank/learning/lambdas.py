@@ -1,0 +1,112 @@
+r"""The Lambda family: pairs weighted by how much a metric, bounded or not, would change.
+
+LambdaRank pushes a pair apart by :math:`|\Delta DCG|`, what exchanging their ranks would change.
+Here a document d has an exposure :math:`\omega_d` and is paid
+:math:`f_d(\omega) = \mu_d \min(\omega, c_d)` if its gain :math:`\mu_d \ge 0`, else
+:math:`\mu_d \max(\omega, b_d)`. Lifting i over j moves the difference :math:`\Delta w` of their
+ranks' weights from one to the other:
+
+.. math:: \Delta_{ij} = f_i(\omega_i + \Delta w) - f_i(\omega_i)
+          + f_j(\omega_j - \Delta w) - f_j(\omega_j)
+
+Without bounds that is :math:`(\mu_i - \mu_j) \Delta w`, LambdaRank's. With PRPO's bounds it is the
+change of the bounded metric. The f are concave, so :math:`\Delta_{ij}` and :math:`\Delta_{ji}` are
+never both positive: the pair is pushed the way that pays,
+
+.. math:: \lambda_{ij} = \Delta_{ij}\,\sigma(s_j - s_i) \text{ where } \Delta_{ij} > 0 ,
+
+and not at all where neither does: production itself at :math:`\delta = 1` is a fixed point.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from saferank._core import flat
+from saferank._core.flat import Floats, Ints
+from saferank._core.kernels import kernel, parallel_kernel
+from saferank.learning.goals import Judgement, Place, Rooted
+from saferank.objectives import Objective, Terms
+from saferank.plackett_luce import exposure
+
+
+@kernel
+def _change(gain: float, low: float, high: float, omega: float, moved: float) -> float:
+    """f(omega + moved) - f(omega): exactly 0 where a bound allows no more."""
+    if gain >= 0:
+        return gain * (min(omega + moved, high) - min(omega, high))
+    return gain * (max(omega + moved, low) - max(omega, low))
+
+
+@parallel_kernel
+def _lambdas(
+    start: int,
+    stop: int,
+    scores: Floats,
+    weights: Floats,
+    offsets: Ints,
+    omega: Floats,
+    gain: Floats,
+    low: Floats,
+    high: Floats,
+    push: Floats,
+    bend: Floats,
+) -> None:
+    for query in range(start, stop):
+        first, last = offsets[query], offsets[query + 1]
+        order = first + np.argsort(-scores[first:last], kind="mergesort")
+        for rank in range(min(weights.size, last - first)):
+            for other in range(rank + 1, last - first):
+                apart = weights[rank] - (weights[other] if other < weights.size else 0.0)
+                for turn in range(2):
+                    up, down = order[rank], order[other]
+                    if turn == 1:
+                        up, down = down, up
+                    change = _change(gain[up], low[up], high[up], omega[up], apart)
+                    change += _change(gain[down], low[down], high[down], omega[down], -apart)
+                    if change > 0:
+                        wrong = 1 / (1 + np.exp(scores[up] - scores[down]))
+                        push[up] += change * wrong
+                        push[down] -= change * wrong
+                        bend[up] += change * wrong * (1 - wrong)
+                        bend[down] += change * wrong * (1 - wrong)
+
+
+def lambdas(
+    scores: Floats,
+    weights: Floats,
+    offsets: Ints,
+    omega: Floats,
+    gain: Floats,
+    low: Floats,
+    high: Floats,
+) -> tuple[Floats, Floats]:
+    """Push up and curvature of each score, from the pairs with one of them in the first K ranks."""
+    push, bend = np.zeros(scores.size), np.zeros(scores.size)
+    _lambdas(offsets.size - 1, scores, weights, offsets, omega, gain, low, high, push, bend)
+    return push, bend
+
+
+@dataclass(frozen=True)
+class LambdaGoal(Rooted):
+    """Pushes by pairs; the value, which decides when to stop, is the objective's own."""
+
+    objective: Objective
+    terms: Terms
+    weights: Floats
+    share: Floats
+    """N_q / N."""
+
+    def judge(self, scores: Floats, place: Place, risk: float | None) -> Judgement:
+        """Judge some queries."""
+        del risk
+        omega = exposure(scores, self.weights, place.offsets)
+        terms = Terms(*(term[place.positions] for term in self.terms))
+        share = flat.spread(self.share[place.queries], place.offsets)
+        value = self.objective.reward(omega, terms).value
+        low, high = self.objective.limits(terms)
+        push, bend = lambdas(scores, self.weights, place.offsets, omega, terms.gain, low, high)
+        sums = flat.query_sums(share * value, place.offsets)
+        return Judgement(sums, np.zeros_like(sums), share * push, share * bend)

@@ -1,0 +1,432 @@
+"""`learn`: from data, counts and a click model to a ranker, by a method's recipe."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from saferank._core.flat import Floats
+from saferank._core.seeds import derive
+from saferank.clicks import ClickModel
+from saferank.counts import Counts
+from saferank.data import RankingData, Scaling, match_features
+from saferank.errors import InputError, require
+from saferank.estimators import GAINS, LOSSES, Evidence
+from saferank.learning.descent import History, Part
+from saferank.learning.families import Run, Scorer, family
+from saferank.learning.goals import (
+    ExposureGoal,
+    Goal,
+    ImitationGoal,
+    PointwiseGoal,
+    RankingGoal,
+)
+from saferank.learning.lambdas import LambdaGoal
+from saferank.learning.problem import Log, label_terms, labelled, terms
+from saferank.learning.promises import promised, settle_start
+from saferank.learning.ranker import Card, Ranker, versions
+from saferank.learning.recipe import METHODS, Recipe, default_method
+from saferank.learning.run_key import run_key
+from saferank.learning.shown import Production, Shown, settle_production
+from saferank.learning.stopping import Curves, Pass, fit_in_passes, folds, split
+from saferank.objectives import OBJECTIVES, Context, Objective, Terms, schedule
+from saferank.plackett_luce import log_probability, sample
+
+Given = tuple[RankingData, Counts | None]
+
+
+def learn(
+    data: RankingData,
+    counts: Counts | None = None,
+    users: ClickModel | None = None,
+    *,
+    method: str | None = None,
+    production: Production = None,
+    production_kind: str = "auto",
+    validation: tuple[RankingData, Counts | None] | None = None,
+    seed: int = 0,
+    click_model_from: str | None = None,
+    predictor: Ranker | None = None,
+    checkpoint: str | Path | None = None,
+    **changes: Any,
+) -> Ranker:
+    """Learn a ranker from a click log (or, for `skyline`, from labels).
+
+    `method` is `prpo` unless named, or `prpo-floor` with a promise to `keep` a share of
+    production's exposure: it then starts at production to the bit, from its model where
+    `production` is a ranker of the same kind, else by adding to its scores, which the documents
+    must then carry at serving too.
+    Of counts in parts only the sessions to learn from are used: the others remain to judge by.
+    `production` is the ranker that showed the log's documents, or its scores (one per document);
+    without it, propensities are the log's own averages. `production_kind` is what production does
+    with its scores: "auto" asks the log, "sampled" believes that they were drawn from as they are
+    (`saferank.policies`). `validation` are queries and counts to
+    stop by; without it 15 % of the queries seen are held out, or, with at most 50 of them, the
+    number of steps is chosen by cross-validation and then taken on all. Further options are the
+    parts of the method's `Recipe`: `gain=`, `objective=`, `scorer=`, `delta=`, `weights=`,
+    `start=`, `keep=`, `settings=` and so on. DM and DR first fit relevance to the clicks, unless a
+    `predictor` (of `fit_relevance`, or a model of your own) is given; it stays with the ranker.
+    A run with a `checkpoint` folder goes on where it was killed. `click_model_from` is kept with
+    the ranker: where the click model comes from, in words.
+
+    >>> import saferank as sr
+    >>> world = sr.data.synthetic("small", queries=40, seed=0)
+    >>> users = sr.clicks.trust_bias()
+    >>> shown = np.zeros(world.train.documents)
+    >>> counts = sr.clicks.simulate(world.train, shown, users, sessions=1000, seed=0)
+    >>> ranker = sr.learn(world.train, counts, users, method="prpo", production=shown,
+    ...                   scorer="linear", settings=sr.learning.Settings(steps=50))
+    >>> ranker.scores(world.test).shape == (world.test.documents,)
+    True
+    """
+    method = default_method(changes.get("keep")) if method is None else method
+    require(method in METHODS, "method", f"one of {', '.join(METHODS)}", method)
+    recipe = METHODS[method].changed(**changes)
+    shown = settle_production(data, counts, production, production_kind)
+    run = _Run(recipe, users, production, seed, predictor, shown)
+    part = None if counts is None else counts.part("learn")
+    log, held = run.logs(data, part, validation)
+    folder = None if checkpoint is None else Path(checkpoint) / run.key(method, log, held)
+    scorer, histories = run.scorer(log, held, folder)
+    if folder is not None:
+        _remove(folder)
+    card = replace(
+        run.card(method, data, counts, histories),
+        click_model_from=click_model_from,
+        production=shown.fit,
+    )
+    scaling = run.scaling_of(data)
+    regression = predictor
+    if run.fitted is not None:
+        relevance = run.card("relevance", data, counts, {"ranker": histories["regression"]})
+        regression = Ranker(run.fitted, scaling, relevance, features=run.features)
+    adds = run.recipe.start == "add"
+    temperature = shown.temperature if adds else 1.0
+    return Ranker(scorer, scaling, card, adds, regression, temperature, run.features)
+
+
+def fit_relevance(
+    data: RankingData,
+    counts: Counts,
+    users: ClickModel,
+    *,
+    production: Production = None,
+    validation: tuple[RankingData, Counts | None] | None = None,
+    seed: int = 0,
+    **changes: Any,
+) -> Ranker:
+    r"""The regression behind DM and DR: scores are logits z of :math:`\hat R = \sigma(z)`.
+
+    Fit it once and give it to `learn(predictor=...)` for as many methods as learn from the log.
+    """
+    run = _Run(METHODS["dm"].changed(**changes), users, production, seed)
+    log, held = run.logs(data, counts.part("learn"), validation)
+    scorer, histories = fit_in_passes(run.regression, log, held, seed, None)
+    card = run.card("relevance", data, counts, {"ranker": histories["regression"]})
+    return Ranker(scorer, run.scaling_of(data), card, features=run.features)
+
+
+@dataclass
+class _Run:
+    """One call of `learn`: the recipe, who clicked, and who showed the documents."""
+
+    recipe: Recipe
+    users: ClickModel | None
+    production: Production
+    seed: int
+    predictor: Ranker | None = None
+    shown: Shown = field(default_factory=Shown)
+
+    def __post_init__(self) -> None:
+        self.weights = self.recipe.rank_weights(self.users)
+        self.recipe = settle_start(self.recipe, has_model=self._model() is not None)
+        self.fitted: Scorer | None = None
+        """The regression, once it is fitted."""
+        self._scaling: Scaling | None = None
+
+    # -- what is learned from ------------------------------------------------------------------
+
+    def logs(
+        self,
+        data: RankingData,
+        counts: Counts | None,
+        validation: tuple[RankingData, Counts | None] | None,
+    ) -> tuple[Log, Log | None]:
+        """Training and validation queries, scaled, with production's scores where known."""
+        require(data.width > 0, "items", "documents with at least one feature", data.width)
+        model = self._model()
+        self.features = data.schema if model is None else model.features
+        log = self._log(self._with_production(data, self.production), counts)
+        log = replace(log, policy=self.shown.policy)
+        self._given: tuple[Given, Given | None] = (log.data, counts), None
+        held = None
+        if validation is not None:
+            ranker = self.production if isinstance(self.production, Ranker) else None
+            aside = validation[1] and validation[1].part("learn")
+            held = self._log(self._with_production(validation[0], ranker), aside)
+            held = replace(held, policy=self.shown.elsewhere(held.data, held.counts))
+            self._given = self._given[0], (held.data, aside)
+        train, held = split(log, held, self.seed, promise=self.recipe.keep is not None)
+        clicked = self.recipe.gain == "labels" or bool(log.counts.clicks.any())
+        require(clicked, "counts", "of at least one click", 0)
+        self._check_start(train, held or train)
+        scaling = self.scaling_of(log.data)
+        return _scaled(train, scaling), None if held is None else _scaled(held, scaling)
+
+    def _log(self, data: RankingData, counts: Counts | None) -> Log:
+        if self.recipe.gain == "labels":
+            return labelled(data)
+        if counts is None or self.users is None:
+            raise InputError("`counts` and `users` must be given unless the gain is labels.")
+        require(
+            counts.ranks == self.users.ranks, "users", f"of {counts.ranks} ranks", self.users.ranks
+        )
+        known = None
+        if self.predictor is not None and GAINS[self.recipe.gain].needs_predictions:
+            # a predictor scales features for itself, so it is asked before they are scaled here
+            known = expit(self.predictor.scores(data))
+        return Log(data, counts, predicted=known)
+
+    def _check_start(self, *logs: Log) -> None:
+        unknown = any(log.data.production is None for log in logs)
+        if self.recipe.start == "add" and unknown:
+            raise InputError(
+                "`production` must be given to add to it or to keep a share of it: a ranker, or "
+                "the scores of all documents, validation's too."
+            )
+
+    def _with_production(self, data: RankingData, production: Production) -> RankingData:
+        """The data with the features that are learned from, and with production's scores."""
+        known = match_features(data, self.features)
+        if production is None:
+            if known.production is None or self.shown.temperature == 1.0:
+                return known
+            return replace(known, production=known.production / self.shown.temperature)
+        scores = production.scores(data) if isinstance(production, Ranker) else production
+        values = np.asarray(scores, dtype=np.float64) / self.shown.temperature
+        return replace(known, production=values)
+
+    def scaling_of(self, data: RankingData) -> Scaling:
+        """Production's own scaling where learning starts from its model, else fitted on train."""
+        if self._scaling is None:
+            model = self._model()
+            own = family(self.recipe.scorer)
+            kind = self.recipe.scaling or own.scaling
+            if model is None:
+                self._scaling = Scaling.fit(data, kind, encode=own.encodes)
+            else:
+                self._scaling = model.scaling
+        return self._scaling
+
+    def _model(self) -> Ranker | None:
+        """Production's model, where learning starts from it."""
+        usable = (
+            self.recipe.start == "production"
+            and isinstance(self.production, Ranker)
+            and self.production.scorer.kind == self.recipe.scorer
+            and not self.production.adds_production
+            and self.shown.temperature == 1.0
+        )
+        return self.production if usable else None  # type: ignore[return-value]
+
+    # -- what is reached for -------------------------------------------------------------------
+
+    def goals(
+        self, log: Log, held: Log | None, found: tuple[Floats, Floats] | None
+    ) -> tuple[Goal, Goal]:
+        """The objective on training queries (propensities clipped) and on validation queries."""
+        train_terms = held_terms = self._terms(log, found and found[0], clip=True)
+        if held is not None:
+            held_terms = self._terms(held, found and found[1], clip=False)
+        entry = OBJECTIVES[self.recipe.objective]
+        sessions = log.counts.total
+        given = entry.delta if self.recipe.delta is None else self.recipe.delta
+        context = Context(
+            sessions=sessions,
+            delta=schedule(given)(sessions),
+            weights=self.weights,
+            users=self.users,
+            largest_gain=max(
+                float(np.abs(part.gain).max(initial=0.0)) for part in (train_terms, held_terms)
+            ),
+        )
+        objective = entry.build(context)
+        goal, check = (
+            self._goal(part, objective, known)
+            for part, known in ((log, train_terms), (held or log, held_terms))
+        )
+        return goal, promised(check, self.recipe)
+
+    def _terms(self, log: Log, predictions: Floats | None, *, clip: bool) -> Terms:
+        if self.recipe.gain == "labels":
+            highest = float(log.data.known_labels.max(initial=0)) or 1.0
+            return label_terms(log.data, self.weights, highest)
+        assert self.users is not None
+        return terms(
+            log,
+            self.recipe.gain,
+            self.users,
+            self.weights,
+            clip=clip,
+            averaged=not clip or self.recipe.propensities == "averaged",
+            predictions=predictions,
+        )
+
+    def _goal(self, log: Log, objective: Objective, known: Terms) -> Goal:
+        if objective.level == "ranking":
+            return self._ranking_goal(log, objective, known)
+        if objective.level == "pair":
+            return LambdaGoal(log.data.queries, objective, known, self.weights, log.share())
+        return ExposureGoal(
+            log.data.queries,
+            objective,
+            known,
+            self.weights,
+            log.share(),
+            gradient=self.recipe.gradient,
+            samples=self.recipe.samples,
+            seed=derive(self.seed, "gradient"),
+            risk_weight=objective.risk_weight,
+        )
+
+    def _ranking_goal(self, log: Log, objective: Objective, known: Terms) -> Goal:
+        if log.data.production is None:
+            raise InputError("`production` must be given: this objective draws its rankings.")
+        offsets, ranks = log.data.offsets, self.weights.size
+        drawn = sample(
+            log.data.production, ranks, self.recipe.samples, derive(self.seed, "draw"), offsets
+        )
+        gains = np.where(drawn >= 0, known.gain[drawn], 0.0)
+        return RankingGoal(
+            log.data.queries,
+            objective,
+            np.where(drawn >= 0, drawn - offsets[:-1, None, None], -1),
+            gains @ self.weights,
+            log_probability(drawn, log.data.production, offsets),
+            log.share(),
+            risk_weight=objective.risk_weight,
+        )
+
+    # -- how it is reached ---------------------------------------------------------------------
+
+    def scorer(self, log: Log, held: Log | None, folder: Path | None) -> tuple[Scorer, Curves]:
+        """The learned scorer, and the histories of what was trained."""
+        return fit_in_passes(self._learn, log, held, self.seed, folder)
+
+    def _learn(self, at: Pass) -> Scorer:
+        """One pass: the regression where gains need one, the start, the ranker."""
+        found = None
+        if self.recipe.gain != "labels" and GAINS[self.recipe.gain].needs_predictions:
+            found = self._predictions(at)
+        goals = self.goals(at.log, at.held, found)
+        start = self._start(at)
+        train, check = (
+            Part(part.data, aim, part.data.production if self.recipe.start == "add" else None)
+            for part, aim in zip((at.log, at.held or at.log), goals, strict=True)
+        )
+        run = Run(self.recipe.settings, derive(self.seed, "learning"))
+        return at.fit("ranker", family(self.recipe.scorer), start, train, check, run)
+
+    def _predictions(self, at: Pass) -> tuple[Floats, Floats]:
+        """Predicted relevance of training and validation documents."""
+        logs = (at.log, at.held or at.log)
+        if self.predictor is not None:
+            one, two = (log.predicted for log in logs)
+            assert one is not None
+            assert two is not None
+            return one, two
+        self.fitted = self.regression(at)
+        one, two = (expit(self.fitted.scores(log.data.features)) for log in logs)
+        return one, two
+
+    def regression(self, at: Pass) -> Scorer:
+        """A scorer whose scores are logits of relevance, fitted to the clicks."""
+        assert self.users is not None
+        parts = []
+        for part, clip in ((at.log, True), (at.held or at.log, at.held is None)):
+            averaged = not clip or self.recipe.propensities == "averaged"
+            known = part.propensities(self.users, self.weights, averaged=averaged)
+            known = known.clipped(part.counts.total) if clip else known
+            loss = LOSSES[self.recipe.regression](Evidence(part.counts, self.users, known))
+            goal = PointwiseGoal(part.data.queries, loss, 1 / part.counts.total)
+            parts.append(Part(part.data, goal))
+        kind, seed = family(self.recipe.scorer), derive(self.seed, "regression")
+        fresh = kind.fresh(at.log.data.width, self.recipe.settings, seed)
+        run = Run(self.recipe.settings, seed, label="regression")
+        return at.fit("regression", kind, fresh, parts[0], parts[1], run)
+
+    def _start(self, at: Pass) -> Scorer:
+        model = self._model()
+        if model is not None:
+            return model.scorer.copy()
+        kind, seed = family(self.recipe.scorer), derive(self.seed, "start")
+        fresh = kind.fresh(at.log.data.width, self.recipe.settings, seed)
+        if self.recipe.start == "scratch":
+            return fresh
+        if self.recipe.start == "add":
+            return fresh.silenced()
+        train, check = (
+            Part(part.data, ImitationGoal(part.data.queries, part.shown_like()))
+            for part in (at.log, at.held or at.log)
+        )
+        run = Run(self.recipe.settings, seed, label="imitating production")
+        return at.fit("start", kind, fresh, train, check, run)
+
+    def card(
+        self, method: str, data: RankingData, counts: Counts | None, histories: Curves
+    ) -> Card:
+        """Where the ranker comes from."""
+        part = None if counts is None else counts.part("learn")
+        return Card(
+            method=method,
+            recipe=self.recipe.record(),
+            seed=self.seed,
+            sessions=0 if part is None else part.total,
+            learned_from=None if part is None else part.fingerprint(),
+            log=None if counts is None else counts.part("all").fingerprint(),
+            weights=self.weights.tolist(),
+            users=None if self.users is None else self.users.record(),
+            data=data.fingerprint(),
+            keep=self.recipe.keep,
+            slack=self.recipe.slack,
+            history=_plain(histories["ranker"]),
+            regression=_plain(histories["regression"]) if "regression" in histories else {},
+            versions=versions(),
+        )
+
+    def key(self, method: str, log: Log, held: Log | None) -> str:
+        """Names this run: no run with any other input has its checkpoint."""
+        parts = [log] if held else [log, *(others for others, _ in folds(log, self.seed))]
+        ranker = self.production if isinstance(self.production, Ranker) else None
+        return run_key(
+            method,
+            self.recipe,
+            self.seed,
+            learned_from=self._given[0],
+            validation=self._given[1],
+            sessions=[part.counts.total for part in parts],
+            shown=None if log.policy is None else log.policy.exposure(self.weights),
+            users=self.users,
+            production=ranker,
+            predictor=self.predictor,
+        )
+
+
+def _remove(folder: Path) -> None:
+    """Remove a finished run's checkpoint, and the folder of checkpoints if it was the last."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if folder.parent.is_dir() and not any(folder.parent.iterdir()):
+        folder.parent.rmdir()
+
+
+def _scaled(log: Log, scaling: Scaling) -> Log:
+    return replace(log, data=scaling.apply(log.data))
+
+
+def _plain(history: History) -> dict[str, list[float]]:
+    return {"steps": [float(step) for step in history.steps], "values": list(history.values)}

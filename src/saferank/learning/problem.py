@@ -1,0 +1,117 @@
+"""What there is to learn from: the queries that were seen, their propensities and their gains."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from saferank._core import flat
+from saferank._core.flat import Floats
+from saferank.clicks import ClickModel
+from saferank.counts import Counts
+from saferank.data import RankingData
+from saferank.errors import require
+from saferank.estimators import GAINS, Evidence, Propensities, exact, from_log
+from saferank.objectives import Terms
+from saferank.plackett_luce import exposure
+from saferank.policies import ProductionPolicy
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """Queries with their counts; production's scores are with the data where they are known."""
+
+    data: RankingData
+    counts: Counts
+    policy: ProductionPolicy | None = None
+    """What production does, where that is not drawing from its scores."""
+    predicted: Floats | None = None
+    """Predicted relevance of each document, where a predictor was given."""
+
+    def __post_init__(self) -> None:
+        same = np.array_equal(self.data.offsets, self.counts.offsets)
+        require(same, "counts", f"of the data's documents ({self.data!r})", repr(self.counts))
+
+    def subset(self, queries: flat.Array) -> Log:
+        """Some queries of it."""
+        policy = None if self.policy is None else self.policy.subset(queries)
+        positions, _ = flat.gather(self.data.offsets, np.asarray(queries, dtype=np.int64))
+        predicted = None if self.predicted is None else self.predicted[positions]
+        return Log(self.data.subset(queries), self.counts.subset(queries), policy, predicted)
+
+    def seen(self) -> Log:
+        """The queries that had sessions: the others carry no weight."""
+        visited = self.counts.sessions > 0
+        return self if visited.all() else self.subset(np.flatnonzero(visited))
+
+    def share(self) -> Floats:
+        """N_q / N."""
+        return self.counts.sessions / max(self.counts.total, 1)
+
+    def shown_like(self) -> Floats:
+        """Scores that rank as production did: its own, or how often the log shows each document.
+
+        Log-exposures are only a place to start learning from; no propensity is made of them.
+        """
+        if self.data.production is not None:
+            return self.data.production
+        weights = 1 / np.arange(1, self.counts.ranks + 1)
+        doubt = 0.5 / np.maximum(flat.spread(self.counts.sessions, self.counts.offsets), 1)
+        return np.log(self.counts.mean_weight(weights) + doubt)
+
+    def propensities(
+        self, users: ClickModel, weights: Floats, *, averaged: bool = False
+    ) -> Propensities:
+        """Exact where production's scores are known, else (or if `averaged`) the log's averages.
+
+        The metric's weights are exact wherever they can be. Averages divide clicks by how often a
+        document really was shown, so that no ratio explodes even where nothing is clipped.
+        """
+        observed = from_log(self.counts, users, weights)
+        if self.policy is not None:
+            return replace(observed, omega=self.policy.exposure(weights))
+        if self.data.production is None:
+            return observed
+        known = exact(self.data.production, self.data.offsets, users, weights)
+        return replace(known, rho=observed.rho, seen=observed.seen) if averaged else known
+
+
+def total_weight(offsets: flat.Ints, weights: Floats) -> Floats:
+    """Z of each document's query: the weights of as many ranks as it has documents."""
+    sums = np.concatenate([[0.0], np.cumsum(weights)])
+    return flat.spread(sums[np.minimum(flat.sizes(offsets), weights.size)], offsets)
+
+
+def terms(
+    log: Log,
+    gain: str,
+    users: ClickModel,
+    weights: Floats,
+    *,
+    clip: bool,
+    averaged: bool = False,
+    predictions: Floats | None = None,
+) -> Terms:
+    """Gains of the documents, with propensities clipped for training only."""
+    propensities = log.propensities(users, weights, averaged=averaged)
+    trusted = propensities.clipped(log.counts.total) if clip else propensities
+    evidence = Evidence(log.counts, users, trusted, predictions)
+    gains = GAINS[gain].estimate(evidence)
+    return Terms(gains, propensities.omega, total_weight(log.data.offsets, weights))
+
+
+def labelled(data: RankingData) -> Log:
+    """Full information as a log: every query seen once, and no clicks."""
+    counts = Counts.zeros(data.offsets, 1)
+    return Log(data, replace(counts, sessions=np.ones(data.queries, dtype=np.int64)))
+
+
+def label_terms(data: RankingData, weights: Floats, highest: float) -> Terms:
+    """The labels as gains, the highest grade being 1."""
+    production = np.zeros(data.documents) if data.production is None else data.production
+    return Terms(
+        data.known_labels.astype(np.float64) / highest,
+        exposure(production, weights, data.offsets),
+        total_weight(data.offsets, weights),
+    )

@@ -1,0 +1,295 @@
+"""A ranker: scaling and scorer together, what it was learned from, saved without running code."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Self, cast
+
+import numpy as np
+import pyarrow as pa
+from scipy.special import expit
+
+import saferank
+from saferank._core.files import read_json, whole_folder, write_json
+from saferank._core.flat import Floats, Ints, top
+from saferank._core.records import convert, from_dict
+from saferank.data import ArrowTable, FeatureSchema, RankingData, Scaling, match_features
+from saferank.data.features import listed
+from saferank.data.items.tables import ItemsSource, read_items, read_rows
+from saferank.errors import InputError, InputWarning, require
+from saferank.learning.families import SCORERS, Networks, Scorer
+from saferank.learning.ranked_lists import ranking_table
+from saferank.plackett_luce import sample
+from saferank.policies import ProductionFit
+from saferank.scorers.networks import ModuleFactory
+from saferank.scorers.tree_names import as_tree_names
+from saferank.scorers.tree_scorer import TreeScorer
+
+LIGHTGBM = "lightgbm"
+"""The method of a ranker that is a LightGBM file."""
+FORMAT = 2
+"""Rankers of format 1 have no names of features: they know them by number."""
+REGRESSION = "regression"
+"""Folder of the regression within a ranker's."""
+FILES = (
+    "ranker.json", "scorer.safetensors", "scorer.txt", "assessment.json", "report.html",
+    f"{REGRESSION}/",
+)  # fmt: skip
+"""All that a ranker's folder may hold: what is saved here, and what is written beside it later."""
+
+
+@dataclass(frozen=True)
+class Card:
+    """Where a ranker comes from: everything needed to repeat it."""
+
+    method: str
+    recipe: dict[str, Any]
+    seed: int
+    sessions: int
+    weights: list[float]
+    users: dict[str, Any] | None
+    data: str
+    """Fingerprint of the training data."""
+    learned_from: str | None = None
+    """Fingerprint of the sessions that the ranker and its regression learned from."""
+    log: str | None = None
+    """Fingerprint of all sessions of that log, those to judge by included."""
+    click_model_from: str | None = None
+    """Where the click model comes from, in words; None: it was given."""
+    production: ProductionFit | None = None
+    """What production was taken for, and why."""
+    keep: float | None = None
+    slack: float | None = None
+    history: dict[str, list[float]] = field(default_factory=dict)
+    regression: dict[str, list[float]] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+
+
+def versions() -> dict[str, str]:
+    """Versions of what a ranker is made with."""
+    import torch
+
+    return {
+        "saferank": saferank.__version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "torch": torch.__version__,
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class Ranker:
+    """Scores documents; its policy is Plackett-Luce over the scores."""
+
+    scorer: Scorer
+    scaling: Scaling
+    card: Card
+    adds_production: bool = False
+    """Whether the scorer corrects production's score, which the data must then carry."""
+    regression: Ranker | None = None
+    r"""The regression behind DM and DR, whose scores are logits of :math:`\hat R`; judging uses it
+    with sessions that it has not seen."""
+    production_temperature: float = 1.0
+    """What production's score is divided by before the scorer's is added."""
+    features: FeatureSchema = None  # type: ignore[assignment]
+    """What it takes: names, kinds and categories; by default as many numbers without names."""
+
+    def __post_init__(self) -> None:
+        width = self.scaling.width
+        if cast("FeatureSchema | None", self.features) is None:
+            object.__setattr__(self, "features", FeatureSchema.numbered(width))
+        require(self.features.width == width, "features", f"{width}", self.features.width)
+
+    def relevance(self, data: RankingData) -> Floats | None:
+        r""":math:`\hat R` of each document by the regression; None where the ranker has none."""
+        return None if self.regression is None else expit(self.regression.scores(data))
+
+    @property
+    def k(self) -> int:
+        """The number of ranks that it was learned for; `InputError` where it does not say."""
+        known = len(self.card.weights)
+        require(known > 0, "k", "given: this ranker does not say how many ranks it is for", None)
+        return known
+
+    def scores(self, data: RankingData | ArrowTable) -> Floats:
+        """One score per document of the data, or per row of a table.
+
+        Features are matched by name; a missing one is refused, and others are left out. A table
+        (pandas, Polars, Arrow) has the columns of items: see `saferank.data.read_items`.
+        """
+        if not isinstance(data, RankingData):
+            return self._row_scores(data)
+        known = self._matched(data)
+        scores = self.scorer.scores(self.scaling.apply(known).features)
+        if not self.adds_production:
+            return scores
+        if data.production is None:
+            raise InputError(
+                "`production` scores must be with the items: this ranker adds to them."
+            )
+        return scores + data.production / self.production_temperature
+
+    def _row_scores(self, table: ArrowTable) -> Floats:
+        schema = None if self.card.method == LIGHTGBM else self.features
+        data, rows = read_rows(table, schema=schema)
+        for sentence in self.differences(data):
+            warnings.warn(sentence, InputWarning, stacklevel=3)
+        scores = np.empty(data.documents)
+        scores[rows] = self.scores(data)
+        return scores
+
+    def _matched(self, data: RankingData) -> RankingData:
+        """The data with the ranker's features; a LightGBM file has a spelling of its own."""
+        known = as_tree_names(data, self.features) if self.card.method == LIGHTGBM else data
+        return match_features(known, self.features)
+
+    def read_items(
+        self, source: ItemsSource, *, columns: Mapping[str, str] | None = None
+    ) -> RankingData:
+        """Items for this ranker: as `saferank.data.read_items`, with its kinds and categories."""
+        known = None if self.card.method == LIGHTGBM else self.features
+        return read_items(source, columns=columns, schema=known)
+
+    def differences(self, data: RankingData) -> list[str]:
+        """What a user should know of data that is not as in training, one sentence each."""
+        known = self._matched(data)
+        unknown = [] if data.schema.is_numbered else data.schema.unknown_to(self.features)
+        gaps = np.asarray(np.isnan(known.features).any(axis=0))
+        gaps[list(self._knows_gaps())] = False
+        told = []
+        if unknown and self.card.method != LIGHTGBM:
+            told.append(
+                f"The ranker does not know these columns, which are left out: {listed(unknown)}."
+            )
+        if gaps.any():
+            names = listed(np.array(self.features.names)[gaps].tolist())
+            taken = "0" if isinstance(self.scorer, TreeScorer) else "the mean of training"
+            told.append(
+                f"Missing values that training did not have are taken for {taken}: {names}."
+            )
+        return told
+
+    def _knows_gaps(self) -> Iterable[int]:
+        """Features with missing values that the ranker has learned from, or does not use."""
+        if isinstance(self.scorer, TreeScorer):
+            return self.scorer.knows_gaps()
+        encoding = self.scaling.encoding
+        return () if encoding is None else encoding.marked
+
+    def fingerprint(self) -> str:
+        """A name for what it computes: scorer, scaling, and whether production is added."""
+        parts = [
+            self.scorer.fingerprint(),
+            self.scaling.record(),
+            self.adds_production,
+            self.production_temperature,
+            self.features.to_dict(),
+        ]
+        text = json.dumps(parts, sort_keys=True)
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+    def ranking(
+        self,
+        data: RankingData | ArrowTable,
+        k: int | None = None,
+        *,
+        mode: Literal["sample", "sort"] = "sort",
+        seed: int = 0,
+    ) -> pa.Table:
+        """The first k documents of each query as a table: `query_id, doc_id, rank, score`.
+
+        `k` is the number of ranks that the ranker was learned for unless given.
+        """
+        known = data if isinstance(data, RankingData) else self.read_items(data)
+        length = self.k if k is None else k
+        ranked = self.rank(known, length, mode=mode, seed=seed)
+        return ranking_table(known, ranked, self.scores(known))
+
+    def rank(
+        self, data: RankingData, k: int, *, mode: Literal["sample", "sort"] = "sort", seed: int = 0
+    ) -> Ints:
+        """Positions of the first k documents of each query; -1 past the end of a list."""
+        require(k >= 1, "k", "at least 1", k)
+        require(mode in ("sample", "sort"), "mode", "'sample' or 'sort'", mode)
+        scores = self.scores(data)
+        if mode == "sort":
+            return top(scores, k, data.offsets)
+        return sample(scores, k, 1, seed, data.offsets)[:, 0, :]
+
+    def save(self, folder: str | Path) -> None:
+        """Write the ranker as a folder of safetensors and JSON, whole or not at all."""
+        with whole_folder(Path(folder), holds=FILES) as temporary:
+            write_json(
+                temporary / "ranker.json",
+                {
+                    "format": FORMAT,
+                    "scorer": {"kind": self.scorer.kind, **self.scorer.save(temporary)},
+                    "scaling": self.scaling.record(),
+                    "adds_production": self.adds_production,
+                    "production_temperature": self.production_temperature,
+                    "features": self.features.to_dict(),
+                    "card": asdict(self.card),
+                },
+                "ranker",
+            )
+            if self.regression is not None:
+                self.regression.save(temporary / REGRESSION)
+
+    @classmethod
+    def load(cls, folder: str | Path, *, module: ModuleFactory | None = None) -> Self:
+        """Read a saved ranker, or a file of LightGBM's model text as a ranker of its trees.
+
+        `module` makes the user's own network where the ranker has one.
+        """
+        if Path(folder).is_file():
+            return cls._of_trees(Path(folder))
+        return cls._load(Path(folder), module)
+
+    @classmethod
+    def _load(cls, folder: Path, module: ModuleFactory | None, *, nested: bool = True) -> Self:
+        path = folder / "ranker.json"
+        found = path.is_file()
+        require(found, "ranker", "a saved ranker (a folder) or a LightGBM file", str(folder))
+        record = read_json(path)
+        try:
+            known = record["format"] in (1, FORMAT)
+            require(known, "format", f"at most {FORMAT}", record["format"])
+            scorer = _load_scorer(folder, record["scorer"], module)
+            scaling = Scaling.from_record(record["scaling"])
+            same = scaling.outputs == scorer.width
+            require(same, "scaling", f"to the scorer's {scorer.width} features", scaling.outputs)
+            card = from_dict(Card, record["card"], "card")
+            adds = convert(bool, record["adds_production"], "adds_production")
+            own = folder / REGRESSION
+            # a regression has none of its own: hostile folders cannot nest without end
+            regression = cls._load(own, module, nested=False) if nested and own.is_dir() else None
+            temperature = convert(float, record.get("production_temperature", 1.0), "temperature")
+            require(temperature > 0, "production_temperature", "positive", temperature)
+            features = None
+            if record["format"] > 1:
+                features = FeatureSchema.from_dict(record["features"])
+            return cls(scorer, scaling, card, adds, regression, temperature, features)  # type: ignore[arg-type]
+        except (KeyError, TypeError) as error:
+            raise InputError(f"`{path}` must be a ranker's record; {error!r}.") from error
+
+    @classmethod
+    def _of_trees(cls, path: Path) -> Self:
+        trees = TreeScorer.read(path)
+        card = Card(LIGHTGBM, {"scorer": "trees"}, 0, 0, [], None, "unknown", versions=versions())
+        return cls(trees, Scaling("none", trees.width), card, features=trees.features)
+
+
+def _load_scorer(folder: Path, record: dict[str, Any], module: ModuleFactory | None) -> Scorer:
+    kind = record["kind"]
+    if kind == "module":
+        return Networks().load(folder, record, module)
+    require(
+        isinstance(kind, str) and kind in SCORERS, "scorer", f"one of {', '.join(SCORERS)}", kind
+    )
+    return SCORERS[kind].load(folder, record, module)

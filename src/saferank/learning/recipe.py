@@ -1,0 +1,151 @@
+"""The methods by name. A method is a composition: gain x objective x scorer; none has code here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from saferank._core.flat import Floats
+from saferank.clicks import ClickModel
+from saferank.errors import InputError, require
+from saferank.estimators import GAINS, LOSSES
+from saferank.learning.descent import Settings
+from saferank.learning.families import SCORERS
+from saferank.metrics import dcg_weights
+from saferank.objectives import OBJECTIVES, Schedule
+from saferank.plackett_luce import GRADIENTS
+from saferank.scorers.networks import ModuleFactory
+
+STARTS = ("production", "add", "scratch")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The parts of a method; every one can be changed by its name."""
+
+    gain: str
+    objective: str
+    scorer: str | ModuleFactory = "mlp"
+    delta: str | float | Schedule | None = None
+    """None: the objective's own."""
+    weights: str | Sequence[float] | Floats = "clicks"
+    """Of the ranks: clicks (alpha + beta), examination (alpha), dcg, precision, or a vector."""
+    start: Literal["production", "add", "scratch"] = "scratch"
+    """From production's model (or a fit to its scores), as a correction added to production's
+    scores, or from random parameters."""
+    scaling: str | None = None
+    """None: the scorer's own (log1p for networks; trees take features as they are)."""
+    regression: str = "posterior"
+    propensities: Literal["exact", "averaged"] = "exact"
+    """In training: of production's scores where they are known, or the log's averages; in
+    validation, where nothing is clipped, always the latter."""
+    gradient: str = "exact"
+    samples: int = 1000
+    """Drawn rankings, for sampled gradients and the action-level baselines."""
+    k: int = 5
+    """Ranks, where no click model says how many."""
+    keep: float | None = None
+    slack: float | None = None
+    settings: Settings = field(default_factory=Settings)
+
+    def __post_init__(self) -> None:
+        for name, table in (
+            ("gain", [*GAINS, "labels"]),
+            ("objective", list(OBJECTIVES)),
+            ("regression", list(LOSSES)),
+            ("gradient", list(GRADIENTS)),
+            ("start", STARTS),
+            ("propensities", ("exact", "averaged")),
+        ):
+            value = getattr(self, name)
+            require(value in table, name, f"one of {', '.join(table)}", value)
+        if isinstance(self.scorer, str):
+            require(self.scorer in SCORERS, "scorer", f"one of {', '.join(SCORERS)}", self.scorer)
+        if self.keep is not None:
+            require(0 < self.keep <= 1, "keep", "in (0, 1]", self.keep)
+        if self.slack is not None:
+            require(0 <= self.slack <= 1, "slack", "in [0, 1]", self.slack)
+
+    def changed(self, **changes: Any) -> Recipe:
+        """The recipe with other parts; a promise to keep a share is PRPO's delta with a floor."""
+        known = {part.name for part in fields(self)}
+        unknown = sorted(set(changes) - known)
+        require(not unknown, "options", f"among {', '.join(sorted(known))}", unknown)
+        recipe = replace(self, **changes)
+        return recipe if recipe.keep is None else recipe._promising("start" in changes)
+
+    def _promising(self, start_given: bool) -> Recipe:
+        floored = self.objective == "prpo-floor"
+        rule = "used with prpo-floor (the method if none is named), as no other has a floor"
+        require(floored, "keep", rule, self.objective)
+        require(
+            self.delta in (None, self.keep), "delta", f"left out, as `keep` sets it to {self.keep}",
+            self.delta,
+        )  # fmt: skip
+        away = start_given and self.start == "scratch"
+        require(not away, "start", "production or add with `keep`", self.start)
+        return replace(
+            self,
+            delta=self.keep,
+            slack=0.01 if self.slack is None else self.slack,
+            start="production" if self.start == "scratch" else self.start,
+        )
+
+    def rank_weights(self, users: ClickModel | None) -> Floats:
+        """The weight of each rank."""
+        if not isinstance(self.weights, str):
+            vector = np.asarray(self.weights, dtype=np.float64)
+            sane = vector.ndim == 1 and vector.size > 0 and bool(np.isfinite(vector).all())
+            require(sane and bool((vector >= 0).all()), "weights", "finite and at least 0", vector)
+            return vector
+        ranks = self.k if users is None else users.ranks
+        if self.weights == "dcg" or (users is None and self.weights == "clicks"):
+            return dcg_weights(ranks)
+        if self.weights == "precision":
+            return np.full(ranks, 1 / ranks)
+        if users is None or self.weights not in ("clicks", "examination"):
+            raise InputError(
+                "`weights` must be clicks, examination (both with users), dcg, precision or a "
+                f"vector; got {self.weights!r}."
+            )
+        return users.alpha + users.beta if self.weights == "clicks" else users.alpha.copy()
+
+    def record(self) -> dict[str, Any]:
+        """The recipe for JSON; callables by their names."""
+        plain: dict[str, Any] = {part.name: getattr(self, part.name) for part in fields(self)}
+        for name in ("scorer", "delta"):
+            if callable(plain[name]):
+                plain[name] = f"callable {getattr(plain[name], '__qualname__', 'object')}"
+        if not isinstance(self.weights, str):
+            plain["weights"] = np.asarray(self.weights, dtype=np.float64).tolist()
+        plain["settings"] = {p.name: getattr(self.settings, p.name) for p in fields(self.settings)}
+        plain["settings"]["hidden"] = list(self.settings.hidden)
+        return plain
+
+
+def default_method(keep: float | None) -> str:
+    """The method where none is named: PRPO, or with a promise to keep the one with a floor."""
+    return "prpo" if keep is None else "prpo-floor"
+
+
+METHODS: dict[str, Recipe] = {
+    "naive": Recipe("naive", "utility"),
+    "ips": Recipe("affine-ips", "utility"),
+    "bayes-ips": Recipe("bayes-ips", "utility"),
+    "dm": Recipe("dm", "utility"),
+    "dr": Recipe("dr", "utility"),
+    "safe-ips": Recipe("affine-ips", "safe-ips", weights="examination", start="production"),
+    "safe-dr": Recipe("dr", "safe-dr", start="production"),
+    "prpo": Recipe("dr", "prpo", start="production"),
+    "prpo-ips": Recipe("affine-ips", "prpo", start="production"),
+    "prpo-floor": Recipe("dr", "prpo-floor", start="production"),
+    "lambda": Recipe("dr", "lambda"),
+    "lambda-prpo": Recipe("dr", "lambda-prpo", start="production"),
+    "ppo": Recipe("dr", "ppo", start="production", samples=100),
+    "crm": Recipe("affine-ips", "crm", start="production", samples=100),
+    "vcrm": Recipe("affine-ips", "vcrm", start="production", samples=100),
+    "skyline": Recipe("labels", "utility"),
+}

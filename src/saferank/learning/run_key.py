@@ -1,0 +1,111 @@
+"""The key of a run: a name for everything that goes into it, so that no other run resumes it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from saferank._core.flat import Floats
+from saferank.clicks import ClickModel
+from saferank.counts import Counts
+from saferank.data import RankingData
+from saferank.learning.families import family
+from saferank.learning.ranker import Ranker, versions
+from saferank.learning.recipe import Recipe
+from saferank.objectives import schedule
+
+
+class _Digest:
+    """A hash of named parts: `a` then `bc` is not `ab` then `c`."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.blake2b(digest_size=16)
+
+    def add(self, name: str, value: Any) -> None:
+        """Take a part in: an array by type, shape and bytes, anything else as JSON."""
+        if isinstance(value, np.ndarray):
+            self._header(name, [value.dtype.str, *value.shape])
+            self._hash.update(np.ascontiguousarray(value).data)
+        else:
+            self._header(name, value)
+
+    def _header(self, name: str, value: Any) -> None:
+        text = json.dumps([name, value], sort_keys=True)
+        self._hash.update(f"{len(text)}:{text}".encode())
+
+    def hexdigest(self) -> str:
+        """The hash of all parts so far."""
+        return self._hash.hexdigest()
+
+
+def run_key(
+    method: str,
+    recipe: Recipe,
+    seed: int,
+    *,
+    learned_from: tuple[RankingData, Counts | None],
+    validation: tuple[RankingData, Counts | None] | None,
+    sessions: Sequence[int],
+    users: ClickModel | None,
+    production: Ranker | None,
+    predictor: Ranker | None,
+    shown: Floats | None = None,
+) -> str:
+    """Name a run by its inputs; callables go in by what they compute.
+
+    Parameters
+    ----------
+    method, recipe, seed
+        What is learned, and from which random numbers.
+    learned_from, validation
+        Queries and counts; production's scores are with the data.
+    sessions
+        The numbers of sessions N of everything that is trained on: all queries, then each fold's
+        where there are folds. A schedule of the recipe is asked for them.
+    users, production, predictor
+        The click model, the ranker that showed the documents (where it is one, and not scores
+        alone), the regression behind DM and DR.
+    shown
+        Production's exposures, where they are not those of drawing from its scores.
+
+    Returns
+    -------
+    str
+        32 hexadecimal digits.
+    """
+    digest = _Digest()
+    digest.add("shown", shown)
+    digest.add("versions", versions())
+    digest.add("method", [method, seed])
+    digest.add("sessions", list(sessions))
+    parts = recipe.record()
+    if callable(recipe.delta):
+        parts["delta"] = [schedule(recipe.delta)(n) for n in sessions]
+    if callable(recipe.scorer):
+        width = learned_from[0].width
+        fresh = family(recipe.scorer).fresh(width, recipe.settings, seed)
+        parts["scorer"] = [fresh.fingerprint()]
+    digest.add("recipe", parts)
+    for name, part in (("learned from", learned_from), ("validation", validation)):
+        _add_log(digest, name, part)
+    digest.add("click model", None if users is None else users.record())
+    for name, ranker in (("production", production), ("predictor", predictor)):
+        digest.add(name, None if ranker is None else ranker.fingerprint())
+    return digest.hexdigest()
+
+
+def _add_log(digest: _Digest, name: str, log: tuple[RankingData, Counts | None] | None) -> None:
+    digest.add(name, log is not None)
+    if log is None:
+        return
+    data, counts = log
+    digest.add("data", data.fingerprint())
+    digest.add("production scores", data.production)
+    digest.add("counts", counts is not None)
+    if counts is not None:
+        for array in (counts.offsets, counts.impressions, counts.clicks, counts.sessions):
+            digest.add("counts", array)

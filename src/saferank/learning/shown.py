@@ -1,0 +1,57 @@
+"""What production does with its scores, as far as learning needs to know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from saferank._core import flat
+from saferank.counts import Counts
+from saferank.data import RankingData
+from saferank.errors import require
+from saferank.learning.ranker import Ranker
+from saferank.policies import ProductionFit, ProductionPolicy, choose_production
+
+Production = Ranker | npt.ArrayLike | None
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """Production's policy on the training queries; without one, its scores are drawn from."""
+
+    policy: ProductionPolicy | None = None
+    fit: ProductionFit | None = None
+    temperature: float = 1.0
+    """Production's scores are divided by it: drawing from them then comes near to what it does."""
+
+    def elsewhere(self, data: RankingData, counts: Counts) -> ProductionPolicy | None:
+        """The same kind of policy on other queries."""
+        if self.policy is None:
+            return None
+        if self.policy.kind == "sorted" and data.production is not None:
+            return ProductionPolicy.sorted(data.production, data.offsets)
+        if self.policy.kind == "recorded" and counts.propensity is not None:
+            return ProductionPolicy.recorded(counts.propensity, counts.offsets)
+        return ProductionPolicy.observed(counts)
+
+
+def settle_production(
+    data: RankingData, counts: Counts | None, production: Production, kind: str
+) -> Shown:
+    """Ask the log what production does with its scores; nothing to ask without either."""
+    known = data.production if production is None else production
+    if counts is None or counts.total == 0 or kind == "sampled":
+        return Shown()
+    if known is None:
+        # nothing to compare: the log's own averages, unless it has recorded more
+        recorded = counts.propensity is not None and kind in ("auto", "recorded")
+        return Shown(*choose_production(counts, None, kind)) if recorded else Shown()
+    scores = known.scores(data) if isinstance(known, Ranker) else known
+    values = flat.check_values("production", scores, data.offsets)
+    same = np.array_equal(counts.offsets, data.offsets)
+    require(same, "counts", f"of the data's documents ({data!r})", repr(counts))
+    policy, fit = choose_production(counts, values, kind)
+    temperature = 1.0 if fit.temperature is None else fit.temperature
+    return Shown(None if policy.kind == "sampled" else policy, fit, temperature)

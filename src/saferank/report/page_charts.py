@@ -1,0 +1,184 @@
+"""The charts of the page, as Altair descriptions; their text takes the page's colour."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from saferank._core.charts import COLOURS
+from saferank.learning import Card
+from saferank.safety import Assessment
+
+WIDTH, HEIGHT = 520, 230
+_INK = "currentColor"
+BLUE, ORANGE, GREEN = COLOURS[:3]
+
+
+def _finished(chart: Any, title: str) -> Any:
+    return (
+        chart.properties(
+            width="container", height=HEIGHT, description=title, background="transparent"
+        )
+        .configure_axis(
+            labelColor=_INK, titleColor=_INK, gridOpacity=0.25, domainOpacity=0.5, tickOpacity=0.5,
+            labelFontSize=12, titleFontSize=12, titleFontWeight="normal",
+        )
+        .configure_legend(
+            labelColor=_INK, titleColor=_INK, orient="top", labelFontSize=12, columns=2
+        )
+        .configure_view(strokeOpacity=0)
+    )  # fmt: skip
+
+
+def promise_curve(found: Assessment) -> Any:
+    """The worst loss at each share kept: mean, with the guard, and of the worst query."""
+    import altair as alt
+
+    one, curve = found.certificate, found.certificate.curve
+    lines = {
+        "mean over traffic": [value / one.mean_total for value in curve.mean],
+        "worst query": list(curve.worst),
+        "mean with the guard": [value / one.mean_total for value in curve.guarded],
+    }
+    rows = [
+        {"kept": kept, "loss": loss, "line": name}
+        for name, values in lines.items()
+        for kept, loss in zip(curve.kept, values, strict=True)
+    ]
+    names = list(lines)
+    drawn = (
+        alt.Chart({"values": rows})
+        .mark_line(strokeWidth=2.5)
+        .encode(
+            x=alt.X("kept:Q", title="share of production's utility kept", axis=_percent()),
+            y=alt.Y(
+                "loss:Q", title="loss beyond it, at worst (share of the most)", axis=_percent()
+            ),
+            color=alt.Color(
+                "line:N", title=None, scale=alt.Scale(domain=names, range=[BLUE, ORANGE, GREEN])
+            ),
+            strokeDash=alt.StrokeDash(
+                "line:N",
+                title=None,
+                scale=alt.Scale(domain=names, range=[[1, 0], [6, 3], [2, 2]]),
+            ),
+            tooltip=["line:N", _number("kept:Q"), _number("loss:Q")],
+        )
+    )
+    promised = (
+        alt.Chart({"values": [{"kept": one.promise.keep, "loss": one.promise.slack}]})
+        .mark_point(size=130, shape="cross", filled=True, color=_INK, angle=45)
+        .encode(x="kept:Q", y="loss:Q", tooltip=[_number("kept:Q"), _number("loss:Q")])
+    )
+    return _finished(drawn + promised, "Worst loss against the share of utility kept")
+
+
+def loss_over_queries(found: Assessment) -> Any:
+    """How the worst loss is spread over the traffic, against the slack that is promised."""
+    import altair as alt
+
+    one = found.certificate
+    rows = [
+        {"traffic": level / 100, "loss": loss} for level, loss in enumerate(one.distribution.loss)
+    ]
+    area = (
+        alt.Chart({"values": rows})
+        .mark_area(line={"color": BLUE}, color=BLUE, opacity=0.3, interpolate="step-before")
+        .encode(
+            x=alt.X("traffic:Q", title="share of the traffic, from safest", axis=_percent()),
+            y=alt.Y("loss:Q", title="loss beyond the share given up, at worst", axis=_percent()),
+            tooltip=[_number("traffic:Q"), _number("loss:Q")],
+        )
+    )
+    slack = (
+        alt.Chart({"values": [{"slack": one.promise.slack}]})
+        .mark_rule(color=ORANGE, strokeDash=[6, 3], strokeWidth=2)
+        .encode(y="slack:Q", tooltip=[_number("slack:Q")])
+    )
+    return _finished(area + slack, "Worst loss of queries over the traffic; dashed: the slack")
+
+
+def clicks_change(found: Assessment) -> Any:
+    """Clicks per session of production, as counted, and of the new ranker with its interval."""
+    import altair as alt
+
+    assert found.clicks is not None
+    old, gap = found.clicks.production, found.clicks.difference
+    new = {name: old + getattr(gap, name) for name in ("estimate", "lower", "upper")}
+    rows = [
+        {"ranker": "production", "estimate": old, "lower": old, "upper": old},
+        {"ranker": "new", **new},
+    ]
+    base = alt.Chart({"values": rows}).encode(y=alt.Y("ranker:N", title=None, sort=None))
+    bars = base.mark_rule(strokeWidth=3, color=BLUE).encode(
+        x=alt.X("lower:Q", title="clicks per session", scale=alt.Scale(zero=False)),
+        x2="upper:Q",
+    )
+    points = base.mark_point(filled=True, size=120, color=BLUE, opacity=1).encode(
+        x="estimate:Q", tooltip=["ranker:N", *map(_precise, ("estimate", "lower", "upper"))]
+    )
+    return _finished(bars + points, "Clicks per session with their interval").properties(height=90)
+
+
+def click_rates(found: Assessment) -> Any:
+    """Clicks at each rank, as seen and as the click model has them."""
+    import altair as alt
+
+    assert found.log is not None
+    rows = [
+        {"rank": rate.rank, "rate": value, "clicks": name}
+        for rate in found.log.by_rank
+        for name, value in (("as seen", rate.observed), ("by the click model", rate.modelled))
+    ]
+    names = ["as seen", "by the click model"]
+    return _finished(
+        alt.Chart({"values": rows})
+        .mark_line(point={"size": 70, "filled": True})
+        .encode(
+            x=alt.X("rank:O", axis=alt.Axis(labelAngle=0)),
+            y=alt.Y("rate:Q", title="clicks per impression"),
+            color=alt.Color(
+                "clicks:N", title=None, scale=alt.Scale(domain=names, range=[BLUE, ORANGE])
+            ),
+            strokeDash=alt.StrokeDash(
+                "clicks:N", title=None, scale=alt.Scale(domain=names, range=[[1, 0], [6, 3]])
+            ),
+            tooltip=["clicks:N", "rank:O", _precise("rate")],
+        ),
+        "Clicks at each rank, as seen and by the click model",
+    )
+
+
+def learning_curve(card: Card) -> Any:
+    """The objective on validation queries while learning."""
+    import altair as alt
+
+    pairs = zip(card.history["steps"], card.history["values"], strict=False)
+    rows = [{"step": step, "objective": value} for step, value in pairs]
+    return _finished(
+        alt.Chart({"values": rows})
+        .mark_line(point=True, color=BLUE)
+        .encode(
+            x=alt.X("step:Q"),
+            y=alt.Y("objective:Q", title="objective on validation", scale=alt.Scale(zero=False)),
+            tooltip=["step:Q", _precise("objective")],
+        ),
+        "The objective on validation queries while learning",
+    )
+
+
+def _percent() -> Any:
+    import altair as alt
+
+    return alt.Axis(format="~%")
+
+
+def _number(name: str) -> Any:
+    import altair as alt
+
+    return alt.Tooltip(name, format=".2%")
+
+
+def _precise(name: str) -> Any:
+    import altair as alt
+
+    return alt.Tooltip(f"{name}:Q", format=".4f")

@@ -1,0 +1,124 @@
+"""Scores of a feed-forward network without torch: one compiled loop over documents.
+
+Serving scores in forked workers and on many threads at once, where the threads of torch's matrix
+products can hang. A document's score here depends on nothing but its features and the parameters:
+it has the same bits on any number of threads, in any batch, and in any process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from saferank._core.flat import Floats, Ints
+from saferank._core.kernels import kernel, parallel_kernel
+from saferank.data.ranking import Features
+from saferank.errors import require
+
+Parameters: TypeAlias = NDArray[np.float32]
+
+_TOGETHER = 16
+"""Documents that go through a layer together, while its weights are at hand."""
+
+
+def score(layers: Sequence[tuple[Parameters, Parameters]], features: Features) -> Floats:
+    r"""Scores of documents by linear layers with ReLU between them, in single precision.
+
+    .. math:: h_0 = x, \quad h_{l+1} = \max(0, W_l h_l + b_l), \quad s = W_L h_L + b_L
+
+    Parameters
+    ----------
+    layers : sequence of (weights, bias)
+        Arrays of shapes (outputs, inputs) and (outputs,); the last layer has one output.
+    features : array of shape (documents, inputs of the first layer)
+
+    Returns
+    -------
+    array of shape (documents,)
+        float64, of float32 numbers.
+
+    Examples
+    --------
+    >>> hidden = np.array([[1, -1], [0, 2]], np.float32), np.zeros(2, np.float32)
+    >>> last = np.array([[1, 10]], np.float32), np.array([0.5], np.float32)
+    >>> score([hidden, last], np.array([[3, 1], [1, 2]], np.float32))
+    array([22.5, 40.5])
+    """
+    sizes = [layers[0][0].shape[1], *(len(bias) for _, bias in layers)]
+    rule = f"of shape (documents, {sizes[0]})"
+    require(features.ndim == 2 and features.shape[1] == sizes[0], "features", rule, features.shape)
+    # inputs by outputs, then the bias: the inner loop runs over outputs that lie side by side
+    flat = np.concatenate([np.append(weights.T.ravel(), bias) for weights, bias in layers])
+    scores = np.empty(len(features))
+    _score_all(
+        len(features),
+        np.ascontiguousarray(features, dtype=np.float32),
+        np.array(sizes),
+        np.ascontiguousarray(flat, dtype=np.float32),
+        scores,
+    )
+    return scores
+
+
+@parallel_kernel
+def _score_all(
+    first: int, last: int, features: Features, sizes: Ints, flat: Parameters, scores: Floats
+) -> None:
+    widest = sizes.max()
+    inputs = np.empty((_TOGETHER, widest), np.float32)
+    outputs = np.empty((_TOGETHER, widest), np.float32)
+    for begin in range(first, last, _TOGETHER):
+        rows = min(_TOGETHER, last - begin)
+        for row in range(rows):
+            for i in range(sizes[0]):
+                inputs[row, i] = features[begin + row, i]
+        start = 0
+        for layer in range(sizes.size - 1):
+            wide, high = sizes[layer], sizes[layer + 1]
+            if layer == sizes.size - 2:
+                _last(inputs, flat, start, wide, scores[begin : begin + rows])
+                break
+            end = start + wide * high
+            weights = flat[start:end].reshape((wide, high))
+            for row in range(rows):
+                _hidden(inputs[row, :wide], weights, flat[end : end + high], outputs[row, :high])
+            inputs, outputs = outputs, inputs
+            start = end + high
+
+
+@kernel
+def _hidden(inputs: Parameters, weights: Parameters, bias: Parameters, out: Parameters) -> None:
+    """A layer with ReLU: four inputs per pass over the outputs, always added in their order."""
+    out[:] = bias
+    whole = inputs.size - inputs.size % 4
+    for i in range(0, whole, 4):
+        a, b, c, d = inputs[i], inputs[i + 1], inputs[i + 2], inputs[i + 3]
+        for j in range(out.size):
+            total = out[j] + a * weights[i, j]
+            total = total + b * weights[i + 1, j]
+            total = total + c * weights[i + 2, j]
+            out[j] = total + d * weights[i + 3, j]
+    for i in range(whole, inputs.size):
+        for j in range(out.size):
+            out[j] += inputs[i] * weights[i, j]
+    for j in range(out.size):
+        out[j] = 0 if out[j] < 0 else out[j]  # what is not a number stays so
+
+
+@kernel
+def _last(inputs: Parameters, flat: Parameters, start: int, wide: int, scores: Floats) -> None:
+    """The layer of one output: four sums side by side, added at the end."""
+    whole = wide - wide % 4
+    for row in range(scores.size):
+        p = q = r = s = np.float32(0)
+        for i in range(0, whole, 4):
+            p += inputs[row, i] * flat[start + i]
+            q += inputs[row, i + 1] * flat[start + i + 1]
+            r += inputs[row, i + 2] * flat[start + i + 2]
+            s += inputs[row, i + 3] * flat[start + i + 3]
+        for i in range(whole, wide):
+            p += inputs[row, i] * flat[start + i]
+        scores[row] = (p + q) + (r + s) + flat[start + wide]

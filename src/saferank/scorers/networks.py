@@ -1,0 +1,233 @@
+"""Torch modules that score documents: linear, MLP, or any module of the user's."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import itertools
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from saferank._core.flat import Floats
+from saferank._core.seeds import generator
+from saferank._core.threads import run_all
+from saferank.data.ranking import Features
+from saferank.errors import InputError, require
+from saferank.scorers import feed_forward
+from saferank.scorers.tensors import read_tensors
+
+ModuleFactory = Callable[[int], nn.Module]
+
+# Documents are scored in pieces of this many rows, each on one thread: the pieces, and so the
+# bits of the result, do not depend on how many threads there are.
+_ROWS = 4096
+
+
+def make_network(width: int, hidden: Sequence[int], seed: int) -> nn.Module:
+    """A linear module, or an MLP with ReLU where `hidden` names layers."""
+    rng = generator(seed, "network")
+    module = _layers(width, hidden).to_empty(device="cpu")
+    with torch.no_grad():
+        for layer in module:
+            if isinstance(layer, nn.Linear):
+                bound = 1 / np.sqrt(max(layer.in_features, 1))
+                for parameter in (layer.weight, layer.bias):
+                    drawn = rng.uniform(-bound, bound, tuple(parameter.shape))
+                    parameter.copy_(torch.from_numpy(drawn))
+    return module
+
+
+def _layers(width: int, hidden: Sequence[int]) -> nn.Sequential:
+    """The modules on the `meta` device: shapes without memory."""
+    layers: list[nn.Module] = []
+    for inputs, outputs in itertools.pairwise([width, *hidden, 1]):
+        layers += [nn.Linear(inputs, outputs, device="meta"), nn.ReLU()]
+    return nn.Sequential(*layers[:-1])
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkScorer:
+    """A torch module with one output a document."""
+
+    module: nn.Module
+    width: int
+    hidden: tuple[int, ...] | None
+    """Sizes of the hidden layers; None for a user's own module."""
+
+    @property
+    def kind(self) -> str:
+        """The scorer's name in the table of scorers."""
+        if self.hidden is None:
+            return "module"
+        return "mlp" if self.hidden else "linear"
+
+    def scores(self, features: Features) -> Floats:
+        """One score per document; without torch, but for modules of a user's own."""
+        if self.hidden is not None:
+            return feed_forward.score(self._layers(), features)
+        with one_thread_each(), torch.inference_mode():
+            return joined(forward(self.module, features))
+
+    def _layers(self) -> list[tuple[Any, Any]]:
+        state = {name: value.numpy(force=True) for name, value in self.module.state_dict().items()}
+        names = [name for name in state if name.endswith(".weight")]
+        return [(state[name], state[name.replace("weight", "bias")]) for name in names]
+
+    def copy(self) -> Self:
+        """The same scorer with parameters of its own."""
+        return type(self)(copy.deepcopy(self.module), self.width, self.hidden)
+
+    def silenced(self) -> Self:
+        """A scorer that says 0 for every document and can still learn."""
+        require(self.hidden is not None, "start", "production or scratch for own modules", "add")
+        return self.scaled(0.0)
+
+    def scaled(self, factor: float) -> Self:
+        """A scorer whose scores are these times a factor: its last layer is."""
+        other = self.copy()
+        with torch.no_grad():
+            for parameter in list(other.module.parameters())[-2:]:
+                parameter.mul_(factor)
+        return other
+
+    def fingerprint(self) -> str:
+        """A name for its layers, its parameters, and what it says of some fixed documents.
+
+        The last tells modules apart that differ in code alone.
+        """
+        digest = hashlib.blake2b(digest_size=16)
+        digest.update(repr((self.width, self.hidden, self.module)).encode())
+        for name, value in self.module.state_dict().items():
+            plain = value.detach().cpu().contiguous().reshape(-1)
+            digest.update(repr((name, value.dtype, tuple(value.shape))).encode())
+            digest.update(plain.view(torch.uint8).numpy().tobytes())
+        probe = generator(0, "probe").normal(size=(8, self.width)).astype(np.float32)
+        still = type(self)(copy.deepcopy(self.module).eval(), self.width, self.hidden)
+        digest.update(still.scores(probe).tobytes())
+        return digest.hexdigest()
+
+    def save(self, folder: Path) -> dict[str, Any]:
+        """Write the parameters; returns what `load` needs beside them."""
+        state = {name: value.contiguous() for name, value in self.module.state_dict().items()}
+        save_file(state, folder / "scorer.safetensors")
+        (folder / "scorer.safetensors").chmod(0o644)
+        return {"width": self.width, "hidden": None if self.hidden is None else list(self.hidden)}
+
+    @classmethod
+    def load(cls, folder: Path, record: dict[str, Any], module: ModuleFactory | None) -> Self:
+        """Read what `save` wrote; a user's own module is rebuilt by its factory."""
+        width, hidden = record["width"], record["hidden"]
+        require(_count(width, 1_000_000), "width", "in 0..1000000", width)
+        made: nn.Module
+        if hidden is None:
+            if module is None:
+                raise InputError(
+                    "`module` must be given to load a ranker with a module of its own."
+                )
+            made = module(width)
+        else:
+            sane = isinstance(hidden, list) and len(hidden) <= 64
+            sane = sane and all(_count(size, 65536) and size > 0 for size in hidden)
+            require(sane, "hidden", "at most 64 layers of at most 65536", str(hidden)[:80])
+            hidden = tuple(hidden)
+            made = _layers(width, hidden)
+        state = read_tensors(folder / "scorer.safetensors", made.state_dict())
+        if hidden is not None:
+            # copied, not taken as they are: where they lie in memory changes the last bits of a sum
+            made.to_empty(device="cpu")
+        made.load_state_dict(state)
+        return cls(made, width, hidden)
+
+
+def _count(value: object, most: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
+
+
+class _Single:
+    """Who computes on one thread each, and how many threads torch had before."""
+
+    lock = threading.Lock()
+    inside = 0
+    before = 1
+    forked = False
+
+
+def _after_fork() -> None:
+    _Single.lock, _Single.inside, _Single.forked = threading.Lock(), 0, True
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+@contextmanager
+def one_thread_each() -> Iterator[None]:
+    """Torch on one thread inside: parallel work is done in pieces instead.
+
+    Torch's number holds for the thread that sets it, that of its matrix products for the process:
+    the last thread to leave sets it back. In a forked child it stays at 1, as OpenMP hangs there.
+    """
+    with _Single.lock:
+        if _Single.inside == 0:
+            _Single.before = torch.get_num_threads()
+        _Single.inside += 1
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        with _Single.lock:
+            _Single.inside -= 1
+            if _Single.inside == 0 and not _Single.forked:
+                torch.set_num_threads(_Single.before)
+
+
+def _in_pieces(call: Callable[[int], Any], pieces: int) -> list[Any]:
+    with_mode = torch.is_inference_mode_enabled()
+
+    def work(piece: int) -> Any:
+        with one_thread_each(), torch.inference_mode(with_mode):
+            return call(piece)
+
+    return run_all([partial(work, piece) for piece in range(pieces)])
+
+
+def forward(module: nn.Module, features: Features) -> list[Tensor]:
+    """Outputs of the module, piece by piece."""
+    tensor = torch.from_numpy(features)
+    starts = range(0, max(tensor.shape[0], 1), _ROWS)
+
+    def piece(index: int) -> Tensor:
+        output: Tensor = module(tensor[starts[index] : starts[index] + _ROWS])
+        return output.reshape(-1)
+
+    return _in_pieces(piece, len(starts))
+
+
+def backward(module: nn.Module, outputs: list[Tensor], gradient: Floats) -> None:
+    """Set every parameter's gradient from that in the outputs, adding pieces in their order."""
+    parameters = [p for p in module.parameters() if p.requires_grad]
+    flows = torch.split(torch.from_numpy(gradient), [len(out) for out in outputs])
+
+    def piece(index: int) -> tuple[Tensor | None, ...]:
+        flow = flows[index].to(outputs[index].dtype)
+        return torch.autograd.grad(outputs[index], parameters, flow, allow_unused=True)
+
+    parts = _in_pieces(piece, len(outputs))
+    for index, parameter in enumerate(parameters):
+        grads = [part[index] for part in parts if part[index] is not None]
+        parameter.grad = torch.stack(grads).sum(dim=0) if grads else None
+
+
+def joined(outputs: list[Tensor]) -> Floats:
+    """The pieces as one float64 array."""
+    return torch.cat(outputs).detach().numpy().astype(np.float64)

@@ -1,0 +1,1 @@
+"""Serving what was certified."""
