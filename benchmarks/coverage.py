@@ -15,8 +15,8 @@ from saferank.counts import Counts
 from saferank.data import RankingData
 from saferank.estimators import Evidence, Propensities, exact
 from saferank.evaluation import QueryScores, interval
+from saferank.evaluation.controls import joint_scores
 from saferank.evaluation.measuring import measured_scores
-from saferank.evaluation.session_scores import joint_scores
 from saferank.plackett_luce import exposure
 
 USERS = trust_bias(3)

@@ -16,9 +16,9 @@ from saferank.clicks import simulate, trust_bias
 from saferank.data import RankingData, Scaling, synthetic
 from saferank.data.synthetic import PRESETS
 from saferank.learning.descent import Part, Settings, Training
-from saferank.learning.goals import ExposureGoal
 from saferank.learning.problem import Log, terms
 from saferank.objectives import OBJECTIVES, Context
+from saferank.objectives.in_exposures import ExposureGoal
 from saferank.scorers.networks import make_network
 
 SAMPLED_QUERIES = 300

@@ -16,13 +16,14 @@ import numpy as np
 from benchmarks.measure import Row, info
 from saferank._core.flat import Floats
 from saferank.data import RankingData, synthetic
+from saferank.estimators import ESTIMATORS
 from saferank.learning.boosting import Boosting, Trees
 from saferank.learning.descent import Part, Settings
 from saferank.learning.families import Run
-from saferank.learning.goals import ExposureGoal
 from saferank.learning.problem import label_terms
 from saferank.metrics import dcg_weights
 from saferank.objectives import OBJECTIVES, Context
+from saferank.objectives.in_exposures import ExposureGoal
 
 QUERIES = int(os.environ.get("SAFERANK_BENCH_QUERIES", "1000"))
 ROUNDS = 8
@@ -58,7 +59,7 @@ def ours(data: RankingData, tiny: RankingData) -> tuple[float, float]:
 
     def part(of: RankingData) -> Part:
         share = np.full(of.queries, 1 / of.queries)
-        terms = label_terms(of, weights, 4.0)
+        terms = label_terms(of, ESTIMATORS["labels"], weights, 4.0)
         return Part(of, ExposureGoal(of.queries, objective, terms, weights, share))
 
     settings = Settings(rounds=ROUNDS, leaves=LEAVES, patience=1000)

@@ -10,7 +10,7 @@ from scipy.optimize import minimize_scalar
 from saferank.clicks import ClickModel, trust_bias
 from saferank.counts import Counts
 from saferank.errors import InputError
-from saferank.estimators import GAINS, Evidence, Propensities, exact, from_log
+from saferank.estimators import ESTIMATORS, Evidence, Propensities, exact, from_log
 
 POSITION = ClickModel([0.9, 0.5], [0.0, 0.0])
 TRUST = ClickModel([0.35, 0.53], [0.65, 0.26])
@@ -27,7 +27,7 @@ def moments(gain, users, predictions=None, scores=SCORES, relevance=RELEVANCE, r
     first = second = 0.0
     for n, c, probability in worlds.sessions(scores, relevance, users.alpha, users.beta):
         evidence = Evidence(Counts(offsets, n, c, [1]), users, known, predictions)
-        value = GAINS[gain].estimate(evidence)
+        value = ESTIMATORS[gain].documents(evidence)
         first, second = first + probability * value, second + probability * value**2
     return first, second - first**2
 
@@ -93,9 +93,9 @@ def test_never_shown_documents():
     assert known.omega == pytest.approx([1.0, 0])
     predictions = np.array([0.5, 0.7])
     evidence = Evidence(counts, users, known, predictions)
-    assert GAINS["affine-ips"].estimate(evidence)[1] == 0
-    assert GAINS["dr"].estimate(evidence)[1] == 0.7
-    assert GAINS["click-model"].estimate(evidence)[1] == pytest.approx(0.5)
+    assert ESTIMATORS["affine-ips"].documents(evidence)[1] == 0
+    assert ESTIMATORS["dr"].documents(evidence)[1] == 0.7
+    assert ESTIMATORS["click-model"].documents(evidence)[1] == pytest.approx(0.5)
 
 
 def test_clipping_touches_propensities_and_not_the_metric():
@@ -114,7 +114,7 @@ def test_click_model_gain_is_the_most_likely_relevance(seed):
     sessions = shown.max(initial=1)
     counts = Counts([0, 1], shown, clicks, [max(int(sessions), 1)])
     known = Propensities(np.ones(1), np.ones(1), np.ones(1))
-    ours = GAINS["click-model"].estimate(Evidence(counts, users, known))[0]
+    ours = ESTIMATORS["click-model"].documents(Evidence(counts, users, known))[0]
 
     def loss(r):
         p = np.clip(users.alpha * r + users.beta, 1e-12, 1 - 1e-12)
@@ -129,6 +129,6 @@ def test_predictions_are_asked_for():
     counts = Counts.zeros([0, 1], 5)
     known = Propensities(np.ones(1), np.ones(1), np.ones(1))
     with pytest.raises(InputError, match="`predictions` must be there"):
-        GAINS["dr"].estimate(Evidence(counts, trust_bias(), known))
+        ESTIMATORS["dr"].documents(Evidence(counts, trust_bias(), known))
     with pytest.raises(InputError, match=r"`users` must be of 5 ranks; got 2\."):
         Evidence(counts, TRUST, known)

@@ -8,8 +8,8 @@ from saferank.clicks import ClickModel, simulate, simulate_rows, trust_bias
 from saferank.counts import Counts, CountTable
 from saferank.data import RankingData, synthetic
 from saferank.errors import InputError
-from saferank.estimators import GAINS, Evidence, exact
-from saferank.evaluation import CONTROLS, ESTIMATORS, INTERVALS, evaluate, interval, truth
+from saferank.estimators import ESTIMATORS, Evidence, exact
+from saferank.evaluation import CONTROLS, EVALUATES, INTERVALS, evaluate, interval, truth
 from saferank.evaluation.intervals import QueryScores, query_lower
 from saferank.logs import align, count
 from saferank.plackett_luce import exposure
@@ -53,7 +53,7 @@ def small(sessions, seed=0, queries=40):
     return data, old, new, users, counts
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("name", EVALUATES)
 def test_estimators_are_exposure_times_the_gain_of_that_name(name):
     data, old, new, users, counts = small(500)
     guess = np.random.default_rng(2).random(data.documents)
@@ -64,7 +64,7 @@ def test_estimators_are_exposure_times_the_gain_of_that_name(name):
     known = Evidence(counts, users, exact(old, data.offsets, users, w), guess)
     omega = exposure(new, w, data.offsets)
     share = np.repeat(counts.sessions / counts.total, data.sizes)
-    assert found.new.estimate == pytest.approx(share @ (omega * GAINS[name].estimate(known)))
+    assert found.new.estimate == pytest.approx(share @ (omega * ESTIMATORS[name].documents(known)))
 
 
 @pytest.mark.parametrize("control", CONTROLS)
@@ -78,12 +78,12 @@ def test_the_variance_of_ranks_and_sessions_by_plain_loops(control, tmp_path):
     apart = evaluate(new, data, counts, users, **common)
     bound = evaluate(new, data, counts, users, variance="bound", **common)
 
-    from saferank.evaluation import session_scores
+    from saferank.evaluation import controls
 
     w = users.exposure_weights
     known = Evidence(counts, users, exact(old, data.offsets, users, w))
     omega = exposure(new, w, data.offsets)
-    score, _, _ = session_scores.joint_scores(
+    score, _, _ = controls.joint_scores(
         omega, known.propensities.omega, known, "affine-ips", control
     )
     import pyarrow.parquet as pq

@@ -15,8 +15,8 @@ from saferank.clicks import simulate_rows, trust_bias
 from saferank.counts import Counts, CountTable, Split
 from saferank.data import RankingData, synthetic
 from saferank.errors import InputError
+from saferank.estimators.session_form import SessionScore
 from saferank.evaluation.intervals import QueryScores
-from saferank.evaluation.session_scores import SessionScore
 from saferank.evaluation.sessions import LogRows, session_moments
 from saferank.logs import align, count
 

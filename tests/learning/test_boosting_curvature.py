@@ -13,10 +13,12 @@ from saferank.data import synthetic
 from saferank.estimators import LOSSES, Evidence
 from saferank.learning import Settings, learn
 from saferank.learning.curvature import CURVATURES, curvature
-from saferank.learning.goals import ExposureGoal, ImitationGoal, Judgement, Place, PointwiseGoal
-from saferank.learning.lambdas import LambdaGoal
+from saferank.learning.goals import ImitationGoal, PointwiseGoal
 from saferank.learning.problem import Log
 from saferank.objectives import OBJECTIVES, Context, Terms
+from saferank.objectives.goals import Judgement, Place
+from saferank.objectives.in_exposures import ExposureGoal
+from saferank.objectives.in_pairs import LambdaGoal
 from saferank.plackett_luce import exposure
 
 USERS = trust_bias()

@@ -9,11 +9,12 @@ from saferank.clicks import simulate, trust_bias
 from saferank.data import synthetic
 from saferank.estimators import LOSSES, Evidence
 from saferank.learning.descent import Part, evaluate
-from saferank.learning.goals import ImitationGoal, Place, PointwiseGoal
+from saferank.learning.goals import ImitationGoal, PointwiseGoal
 from saferank.learning.learning import _Run
 from saferank.learning.problem import Log
 from saferank.learning.recipe import METHODS
 from saferank.objectives import OBJECTIVES
+from saferank.objectives.goals import Place
 from saferank.scorers.networks import backward, joined, make_network
 
 USERS = trust_bias()

@@ -9,11 +9,12 @@ from saferank.data import RankingData, synthetic
 from saferank.errors import InputError
 from saferank.learning import RankingEstimator, Settings, learn
 from saferank.learning.descent import Part, Training, evaluate
-from saferank.learning.goals import ExposureGoal, Place
 from saferank.learning.learning import _Run
 from saferank.learning.promises import PromisedGoal
 from saferank.learning.recipe import METHODS
 from saferank.objectives import OBJECTIVES, Context, Terms
+from saferank.objectives.goals import Place
+from saferank.objectives.in_exposures import ExposureGoal
 from saferank.plackett_luce import exposure
 
 USERS = trust_bias()

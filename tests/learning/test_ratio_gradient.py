@@ -5,7 +5,7 @@ from decimal import Decimal, getcontext
 import numpy as np
 import pytest
 
-from saferank.learning.ratios import ratio_gradient
+from saferank.objectives.ratios import ratio_gradient
 
 getcontext().prec = 60
 

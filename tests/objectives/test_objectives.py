@@ -7,6 +7,7 @@ from saferank.clicks import ClickModel, trust_bias
 from saferank.errors import InputError
 from saferank.objectives import OBJECTIVES, Context, Terms, prpo, prpo_floor, schedule, utility
 from saferank.objectives.exposure import risk_factor, trust_spread
+from saferank.objectives.in_rankings import ranking_goal
 
 floats = st.lists(st.floats(0, 1), min_size=4, max_size=4).map(np.array)
 gains = st.lists(st.floats(-3, 3), min_size=4, max_size=4).map(np.array)
@@ -26,7 +27,7 @@ def test_slopes_are_derivatives_of_values(name, part):
     if judge is None:
         pytest.skip(f"{name} has no risk")
     rng = np.random.default_rng(3)
-    if objective.level != "ranking":
+    if objective.goal is not ranking_goal:
         at, known = (
             rng.uniform(0, 1, 50),
             Terms(rng.normal(size=50), rng.uniform(0.1, 1, 50), np.full(50, 3.7)),

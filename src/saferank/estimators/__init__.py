@@ -1,7 +1,12 @@
-"""Gains: estimates of each document's relevance from counts, and the regression behind them."""
+"""Estimators: each document's relevance from counts, and the regression behind some of them."""
 
-from saferank.estimators.formulas import GAINS, Evidence, Gain
+from saferank.estimators.evidence import Evidence
 from saferank.estimators.propensities import Propensities, by_policy, exact, from_log
 from saferank.estimators.regression import LOSSES
+from saferank.estimators.session_form import SessionScore
+from saferank.estimators.table import ESTIMATORS, Estimator, EstimatorLike, estimator_of
 
-__all__ = ["GAINS", "LOSSES", "Evidence", "Gain", "Propensities", "by_policy", "exact", "from_log"]
+__all__ = [
+    "ESTIMATORS", "LOSSES", "Estimator", "EstimatorLike", "Evidence", "Propensities",
+    "SessionScore", "by_policy", "estimator_of", "exact", "from_log",
+]  # fmt: skip

@@ -1,4 +1,4 @@
-r"""Estimates of relevance from counts, one a document: what an objective multiplies exposure with.
+r"""Estimates of relevance from counts, one per document, which objectives multiply exposure with.
 
 In every formula :math:`ctr = \sum_k c_k / N_q`, :math:`a = \sum_k n_k \alpha_k / N_q` and
 :math:`b = \sum_k n_k \beta_k / N_q` are averages over the sessions of the document's query.
@@ -6,34 +6,12 @@ In every formula :math:`ctr = \sum_k c_k / N_q`, :math:`a = \sum_k n_k \alpha_k 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 import numpy as np
 
 from saferank._core.flat import Floats, Ints
 from saferank._core.kernels import parallel_kernel
-from saferank.clicks import ClickModel
-from saferank.counts import Counts
-from saferank.errors import InputError, require
-from saferank.estimators.propensities import Propensities
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """What the log says: counts, the click model, propensities, and predictions where needed."""
-
-    counts: Counts
-    users: ClickModel
-    propensities: Propensities
-    predictions: Floats | None = None
-    r""":math:`\hat R`, from the regression behind DM and DR."""
-    shown: Floats | None = None
-    """P(document at rank) under production, documents x ranks, where it is needed."""
-
-    def __post_init__(self) -> None:
-        ranks = self.counts.ranks
-        require(self.users.ranks == ranks, "users", f"of {ranks} ranks", self.users.ranks)
+from saferank.errors import InputError
+from saferank.estimators.evidence import Evidence
 
 
 def naive(known: Evidence) -> Floats:
@@ -95,6 +73,13 @@ def click_model(known: Evidence) -> Floats:
     return relevance
 
 
+def labels(known: Evidence) -> Floats:
+    """Full information: relevance itself."""
+    if known.labels is None:
+        raise InputError("`labels` must be there for this gain; the data has none.")
+    return known.labels
+
+
 def _ratio(above: Floats, below: Floats) -> Floats:
     result = np.zeros_like(above)
     np.divide(above, below, out=result, where=below > 0)
@@ -123,22 +108,3 @@ def _most_likely(
             else:
                 high = middle
         result[document] = 0.5 * (low + high)
-
-
-@dataclass(frozen=True)
-class Gain:
-    """A gain by name: its formula, and whether it needs the regression first."""
-
-    estimate: Callable[[Evidence], Floats]
-    needs_predictions: bool = False
-
-
-GAINS: dict[str, Gain] = {
-    "naive": Gain(naive),
-    "ips": Gain(ips),
-    "bayes-ips": Gain(bayes_ips),
-    "affine-ips": Gain(affine_ips),
-    "dm": Gain(dm, needs_predictions=True),
-    "dr": Gain(dr, needs_predictions=True),
-    "click-model": Gain(click_model),
-}

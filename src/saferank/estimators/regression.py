@@ -15,7 +15,8 @@ from scipy.special import expit
 from saferank._core import flat
 from saferank._core.flat import Floats, Ints
 from saferank._core.valued import Curved
-from saferank.estimators.formulas import Evidence, affine_ips
+from saferank.estimators.evidence import Evidence
+from saferank.estimators.formulas import affine_ips
 
 Rows = Ints | slice
 Loss = Callable[[Floats, Rows], Curved]

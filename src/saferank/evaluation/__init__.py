@@ -1,17 +1,17 @@
 """Evaluation: policies by their scores, off-policy estimates with intervals, and the truth."""
 
+from saferank.evaluation.controls import CONTROLS, EVALUATES
 from saferank.evaluation.intervals import INTERVALS, Interval, QueryScores, interval
 from saferank.evaluation.lower_bound import LowerBound, lower_bound
 from saferank.evaluation.off_policy import Evaluation, evaluate
 from saferank.evaluation.scored_policies import Deployed, Policy
-from saferank.evaluation.session_scores import CONTROLS, ESTIMATORS, SessionScore
 from saferank.evaluation.sessions import LogRows
 from saferank.evaluation.support import Support
 from saferank.evaluation.truth import Truth, truth
 
 __all__ = [
     "CONTROLS",
-    "ESTIMATORS",
+    "EVALUATES",
     "INTERVALS",
     "Deployed",
     "Evaluation",
@@ -20,7 +20,6 @@ __all__ = [
     "LowerBound",
     "Policy",
     "QueryScores",
-    "SessionScore",
     "Support",
     "Truth",
     "evaluate",

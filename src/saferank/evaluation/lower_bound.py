@@ -26,9 +26,9 @@ from saferank._core.flat import Floats
 from saferank.data import RankingData
 from saferank.errors import require
 from saferank.estimators import Evidence
+from saferank.estimators.session_form import SessionScore
 from saferank.evaluation.intervals import Interval, QueryScores, interval
 from saferank.evaluation.measuring import measured_scores
-from saferank.evaluation.session_scores import SessionScore
 from saferank.evaluation.sessions import LogRows, session_moments
 
 Rows = tuple[LogRows, RankingData]

@@ -11,8 +11,8 @@ from saferank._core.flat import Floats
 from saferank.counts import Counts
 from saferank.errors import require
 from saferank.estimators import Evidence
+from saferank.estimators.session_form import SessionScore, rank_covariances
 from saferank.evaluation.intervals import QueryScores
-from saferank.evaluation.session_scores import SessionScore, rank_covariances
 
 Variance = Literal["ranks", "bound"]
 

@@ -10,11 +10,13 @@ import numpy.typing as npt
 
 from saferank._core import flat
 from saferank._core.flat import Floats
+from saferank._core.names import part_name
 from saferank.clicks import ClickModel
 from saferank.counts import Counts
 from saferank.data import RankingData
 from saferank.errors import require
-from saferank.estimators import Evidence, by_policy
+from saferank.estimators import EstimatorLike, Evidence, by_policy
+from saferank.evaluation.controls import joint_scores
 from saferank.evaluation.intervals import Interval, QueryScores, interval
 from saferank.evaluation.measuring import Variance, measured_scores
 from saferank.evaluation.scored_policies import (
@@ -27,7 +29,6 @@ from saferank.evaluation.scored_policies import (
     production_policy,
     rank_weights,
 )
-from saferank.evaluation.session_scores import joint_scores
 from saferank.evaluation.sessions import LogRows, session_moments
 from saferank.evaluation.support import Support, support_of
 from saferank.logs.sources import LogName
@@ -79,7 +80,7 @@ def evaluate(
     *,
     production: Policy | ProductionPolicy | None = None,
     against: Policy | None = None,
-    estimator: str = "affine-ips",
+    estimator: EstimatorLike = "affine-ips",
     control: str = "additive",
     predictions: npt.ArrayLike | None = None,
     weights: npt.ArrayLike | None = None,
@@ -139,7 +140,7 @@ def evaluate_exposures(
     omega0: Floats,
     known: Evidence,
     *,
-    estimator: str = "affine-ips",
+    estimator: EstimatorLike = "affine-ips",
     control: str = "additive",
     variance: Variance = "ranks",
     rows: tuple[LogRows, RankingData] | None = None,
@@ -156,4 +157,5 @@ def evaluate_exposures(
     if rows is not None:
         measured = session_moments(*rows, known.counts, scores, measured)
     new, production, difference = measured
-    return Evaluation(new, production, difference, estimator, control, support_of(omega, known))
+    name = estimator if isinstance(estimator, str) else part_name(estimator)
+    return Evaluation(new, production, difference, name, control, support_of(omega, known))

@@ -14,8 +14,8 @@ from saferank._core.scratch import scratch_folder
 from saferank.counts import Counts, Split
 from saferank.data import RankingData
 from saferank.errors import InputError, require
+from saferank.estimators.session_form import SessionScore
 from saferank.evaluation.intervals import QueryScores
-from saferank.evaluation.session_scores import SessionScore
 from saferank.logs.engines.running import opened
 from saferank.logs.schema import read_log
 from saferank.logs.sources import LogName, find

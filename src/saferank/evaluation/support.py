@@ -10,7 +10,8 @@ import numpy as np
 from saferank._core import flat
 from saferank._core.flat import Floats
 from saferank.estimators import Evidence
-from saferank.evaluation.session_scores import control_variate, rank_covariances
+from saferank.estimators.session_form import rank_covariances
+from saferank.evaluation.controls import control_variate
 
 LEAST_SESSIONS = 20.0
 """Effective sessions below which no estimate is made."""

@@ -19,7 +19,7 @@ from saferank.clicks import simulate
 from saferank.counts import Counts
 from saferank.data import Collection, RankingData
 from saferank.errors import InputError, SaferankError
-from saferank.estimators import GAINS
+from saferank.estimators import estimator_of
 from saferank.experiments.study import STUDY_USERS, Conditions
 from saferank.experiments.study_measures import MEASURES, measure
 from saferank.learning import METHODS, Ranker, fit_relevance, learn
@@ -170,7 +170,7 @@ class Job:
         if self.delta is not None:
             options["delta"] = self.delta
         method = METHODS[self.method]
-        if GAINS[method.gain].needs_predictions:
+        if estimator_of(method.gain).needs == "predictions":
             options["predictor"] = world.predictor
         if method.start == "production" and world.conditions.shown_by is not None:
             options["start"] = "add"

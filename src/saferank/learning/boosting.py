@@ -18,7 +18,7 @@ from saferank.errors import require
 from saferank.learning.checkpoints import Progress, load_checkpoint, save_checkpoint
 from saferank.learning.curvature import curvature
 from saferank.learning.descent import History, Part, Settings, evaluate
-from saferank.learning.goals import Place
+from saferank.objectives.goals import Place
 from saferank.scorers.networks import ModuleFactory
 from saferank.scorers.tree_scorer import TreeScorer, lightgbm
 from saferank.scorers.tree_text import Forest

@@ -21,7 +21,7 @@ import numpy as np
 
 from saferank._core import flat
 from saferank._core.flat import Floats
-from saferank.learning.goals import Goal, Judgement, Place
+from saferank.objectives.goals import Goal, Judgement, Place
 from saferank.plackett_luce import exposure
 
 # Of the mean: keeps a leaf of documents without a gradient from dividing 0 by 0.

@@ -17,7 +17,7 @@ from saferank.data import RankingData
 from saferank.errors import require
 from saferank.learning.checkpoints import Progress, load_checkpoint, save_checkpoint
 from saferank.learning.curvature import CURVATURES
-from saferank.learning.goals import Goal, Place
+from saferank.objectives.goals import Goal, Place
 from saferank.scorers.networks import backward, forward, joined, one_thread_each
 
 STATE = "state.safetensors"

@@ -16,26 +16,26 @@ from saferank.clicks import ClickModel
 from saferank.counts import Counts
 from saferank.data import RankingData, Scaling, match_features
 from saferank.errors import InputError, require
-from saferank.estimators import GAINS, LOSSES, Evidence
+from saferank.estimators import LOSSES, Evidence, estimator_of
 from saferank.learning.descent import History, Part
 from saferank.learning.families import Run, Scorer, family
-from saferank.learning.goals import (
-    ExposureGoal,
-    Goal,
-    ImitationGoal,
-    PointwiseGoal,
-    RankingGoal,
-)
-from saferank.learning.lambdas import LambdaGoal
+from saferank.learning.goals import ImitationGoal, PointwiseGoal
 from saferank.learning.problem import Log, label_terms, labelled, terms
 from saferank.learning.promises import promised, settle_start
 from saferank.learning.ranker import Card, Ranker, versions
-from saferank.learning.recipe import METHODS, Recipe, default_method
+from saferank.learning.recipe import METHODS, Recipe, recipe_of
 from saferank.learning.run_key import run_key
 from saferank.learning.shown import Production, Shown, settle_production
 from saferank.learning.stopping import Curves, Pass, fit_in_passes, folds, split
-from saferank.objectives import OBJECTIVES, Context, Objective, Terms, schedule
-from saferank.plackett_luce import log_probability, sample
+from saferank.objectives import (
+    Context,
+    Goal,
+    Objective,
+    Queries,
+    Terms,
+    objective_entry,
+    schedule,
+)
 
 Given = tuple[RankingData, Counts | None]
 
@@ -45,7 +45,7 @@ def learn(
     counts: Counts | None = None,
     users: ClickModel | None = None,
     *,
-    method: str | None = None,
+    method: str | Recipe | None = None,
     production: Production = None,
     production_kind: str = "auto",
     validation: tuple[RankingData, Counts | None] | None = None,
@@ -57,10 +57,10 @@ def learn(
 ) -> Ranker:
     """Learn a ranker from a click log (or, for `skyline`, from labels).
 
-    `method` is `prpo` unless named, or `prpo-floor` with a promise to `keep` a share of
-    production's exposure: it then starts at production to the bit, from its model where
-    `production` is a ranker of the same kind, else by adding to its scores, which the documents
-    must then carry at serving too.
+    `method` is a name or a `Recipe`. It is `prpo` unless given, or `prpo-floor` with a promise to
+    `keep` a share of production's exposure: it then starts at production to the bit, from its
+    model where `production` is a ranker of the same kind, else by adding to its scores, which the
+    documents must then carry at serving too.
     Of counts in parts only the sessions to learn from are used: the others remain to judge by.
     `production` is the ranker that showed the log's documents, or its scores (one per document);
     without it, propensities are the log's own averages. `production_kind` is what production does
@@ -84,9 +84,7 @@ def learn(
     >>> ranker.scores(world.test).shape == (world.test.documents,)
     True
     """
-    method = default_method(changes.get("keep")) if method is None else method
-    require(method in METHODS, "method", f"one of {', '.join(METHODS)}", method)
-    recipe = METHODS[method].changed(**changes)
+    method, recipe = recipe_of(method, changes)
     shown = settle_production(data, counts, production, production_kind)
     run = _Run(recipe, users, production, seed, predictor, shown)
     part = None if counts is None else counts.part("learn")
@@ -143,6 +141,7 @@ class _Run:
     shown: Shown = field(default_factory=Shown)
 
     def __post_init__(self) -> None:
+        self.estimator = estimator_of(self.recipe.gain)
         self.weights = self.recipe.rank_weights(self.users)
         self.recipe = settle_start(self.recipe, has_model=self._model() is not None)
         self.fitted: Scorer | None = None
@@ -172,14 +171,14 @@ class _Run:
             held = replace(held, policy=self.shown.elsewhere(held.data, held.counts))
             self._given = self._given[0], (held.data, aside)
         train, held = split(log, held, self.seed, promise=self.recipe.keep is not None)
-        clicked = self.recipe.gain == "labels" or bool(log.counts.clicks.any())
+        clicked = self.estimator.needs == "labels" or bool(log.counts.clicks.any())
         require(clicked, "counts", "of at least one click", 0)
         self._check_start(train, held or train)
         scaling = self.scaling_of(log.data)
         return _scaled(train, scaling), None if held is None else _scaled(held, scaling)
 
     def _log(self, data: RankingData, counts: Counts | None) -> Log:
-        if self.recipe.gain == "labels":
+        if self.estimator.needs == "labels":
             return labelled(data)
         if counts is None or self.users is None:
             raise InputError("`counts` and `users` must be given unless the gain is labels.")
@@ -187,7 +186,7 @@ class _Run:
             counts.ranks == self.users.ranks, "users", f"of {counts.ranks} ranks", self.users.ranks
         )
         known = None
-        if self.predictor is not None and GAINS[self.recipe.gain].needs_predictions:
+        if self.predictor is not None and self.estimator.needs == "predictions":
             # a predictor scales features for itself, so it is asked before they are scaled here
             known = expit(self.predictor.scores(data))
         return Log(data, counts, predicted=known)
@@ -243,7 +242,7 @@ class _Run:
         train_terms = held_terms = self._terms(log, found and found[0], clip=True)
         if held is not None:
             held_terms = self._terms(held, found and found[1], clip=False)
-        entry = OBJECTIVES[self.recipe.objective]
+        entry = objective_entry(self.recipe.objective)
         sessions = log.counts.total
         given = entry.delta if self.recipe.delta is None else self.recipe.delta
         context = Context(
@@ -263,13 +262,13 @@ class _Run:
         return goal, promised(check, self.recipe)
 
     def _terms(self, log: Log, predictions: Floats | None, *, clip: bool) -> Terms:
-        if self.recipe.gain == "labels":
+        if self.estimator.needs == "labels":
             highest = float(log.data.known_labels.max(initial=0)) or 1.0
-            return label_terms(log.data, self.weights, highest)
+            return label_terms(log.data, self.estimator, self.weights, highest)
         assert self.users is not None
         return terms(
             log,
-            self.recipe.gain,
+            self.estimator,
             self.users,
             self.weights,
             clip=clip,
@@ -278,38 +277,17 @@ class _Run:
         )
 
     def _goal(self, log: Log, objective: Objective, known: Terms) -> Goal:
-        if objective.level == "ranking":
-            return self._ranking_goal(log, objective, known)
-        if objective.level == "pair":
-            return LambdaGoal(log.data.queries, objective, known, self.weights, log.share())
-        return ExposureGoal(
-            log.data.queries,
-            objective,
-            known,
-            self.weights,
-            log.share(),
-            gradient=self.recipe.gradient,
-            samples=self.recipe.samples,
-            seed=derive(self.seed, "gradient"),
-            risk_weight=objective.risk_weight,
-        )
-
-    def _ranking_goal(self, log: Log, objective: Objective, known: Terms) -> Goal:
-        if log.data.production is None:
-            raise InputError("`production` must be given: this objective draws its rankings.")
-        offsets, ranks = log.data.offsets, self.weights.size
-        drawn = sample(
-            log.data.production, ranks, self.recipe.samples, derive(self.seed, "draw"), offsets
-        )
-        gains = np.where(drawn >= 0, known.gain[drawn], 0.0)
-        return RankingGoal(
-            log.data.queries,
-            objective,
-            np.where(drawn >= 0, drawn - offsets[:-1, None, None], -1),
-            gains @ self.weights,
-            log_probability(drawn, log.data.production, offsets),
-            log.share(),
-            risk_weight=objective.risk_weight,
+        return objective.on(
+            Queries(
+                log.data.offsets,
+                known,
+                self.weights,
+                log.share(),
+                log.data.production,
+                gradient=self.recipe.gradient,
+                samples=self.recipe.samples,
+                seed=self.seed,
+            )
         )
 
     # -- how it is reached ---------------------------------------------------------------------
@@ -321,7 +299,7 @@ class _Run:
     def _learn(self, at: Pass) -> Scorer:
         """One pass: the regression where gains need one, the start, the ranker."""
         found = None
-        if self.recipe.gain != "labels" and GAINS[self.recipe.gain].needs_predictions:
+        if self.estimator.needs == "predictions":
             found = self._predictions(at)
         goals = self.goals(at.log, at.held, found)
         start = self._start(at)

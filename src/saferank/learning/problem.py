@@ -12,7 +12,7 @@ from saferank.clicks import ClickModel
 from saferank.counts import Counts
 from saferank.data import RankingData
 from saferank.errors import require
-from saferank.estimators import GAINS, Evidence, Propensities, exact, from_log
+from saferank.estimators import Estimator, Evidence, Propensities, exact, from_log
 from saferank.objectives import Terms
 from saferank.plackett_luce import exposure
 from saferank.policies import ProductionPolicy
@@ -85,7 +85,7 @@ def total_weight(offsets: flat.Ints, weights: Floats) -> Floats:
 
 def terms(
     log: Log,
-    gain: str,
+    estimator: Estimator,
     users: ClickModel,
     weights: Floats,
     *,
@@ -97,8 +97,9 @@ def terms(
     propensities = log.propensities(users, weights, averaged=averaged)
     trusted = propensities.clipped(log.counts.total) if clip else propensities
     evidence = Evidence(log.counts, users, trusted, predictions)
-    gains = GAINS[gain].estimate(evidence)
-    return Terms(gains, propensities.omega, total_weight(log.data.offsets, weights))
+    return Terms(
+        estimator.documents(evidence), propensities.omega, total_weight(log.data.offsets, weights)
+    )
 
 
 def labelled(data: RankingData) -> Log:
@@ -107,11 +108,15 @@ def labelled(data: RankingData) -> Log:
     return Log(data, replace(counts, sessions=np.ones(data.queries, dtype=np.int64)))
 
 
-def label_terms(data: RankingData, weights: Floats, highest: float) -> Terms:
-    """The labels as gains, the highest grade being 1."""
+_SEEN = ClickModel(np.ones(1), np.zeros(1))
+"""Of labelled data: who looks at a document learns how relevant it is."""
+
+
+def label_terms(data: RankingData, estimator: Estimator, weights: Floats, highest: float) -> Terms:
+    """Gains from labels, the highest grade being 1."""
     production = np.zeros(data.documents) if data.production is None else data.production
-    return Terms(
-        data.known_labels.astype(np.float64) / highest,
-        exposure(production, weights, data.offsets),
-        total_weight(data.offsets, weights),
-    )
+    omega0 = exposure(production, weights, data.offsets)
+    relevance = data.known_labels.astype(np.float64) / highest
+    everywhere = Propensities(omega0, omega0, omega0)
+    evidence = Evidence(labelled(data).counts, _SEEN, everywhere, labels=relevance)
+    return Terms(estimator.documents(evidence), omega0, total_weight(data.offsets, weights))

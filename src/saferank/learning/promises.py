@@ -14,9 +14,10 @@ import numpy as np
 from saferank._core import flat
 from saferank._core.flat import Floats
 from saferank.errors import InputError
-from saferank.learning.goals import ExposureGoal, Goal, Judgement, Place
 from saferank.learning.recipe import Recipe
 from saferank.objectives.exposure import shortfall
+from saferank.objectives.goals import Goal, Judgement, Place
+from saferank.objectives.in_exposures import ExposureGoal
 from saferank.plackett_luce import exposure
 
 # Exposures are known to this, times the largest rank weight; the certificate allows for as much.

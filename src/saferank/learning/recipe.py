@@ -9,13 +9,14 @@ from typing import Any, Literal
 import numpy as np
 
 from saferank._core.flat import Floats
+from saferank._core.names import part_name
 from saferank.clicks import ClickModel
 from saferank.errors import InputError, require
-from saferank.estimators import GAINS, LOSSES
+from saferank.estimators import LOSSES, EstimatorLike, estimator_of
 from saferank.learning.descent import Settings
 from saferank.learning.families import SCORERS
 from saferank.metrics import dcg_weights
-from saferank.objectives import OBJECTIVES, Schedule
+from saferank.objectives import ObjectiveLike, Schedule, objective_entry
 from saferank.plackett_luce import GRADIENTS
 from saferank.scorers.networks import ModuleFactory
 
@@ -24,10 +25,15 @@ STARTS = ("production", "add", "scratch")
 
 @dataclass(frozen=True)
 class Recipe:
-    """The parts of a method; every one can be changed by its name."""
+    """The parts of a method: names, or values of your own.
 
-    gain: str
-    objective: str
+    `gain` is an estimator: a name of `estimators.ESTIMATORS`, an `Estimator`, or a function from
+    `Evidence` to one value per document. `objective` is a name of `objectives.OBJECTIVES`, or a
+    function from what is known of the log (`Context`) to an `Objective`.
+    """
+
+    gain: EstimatorLike
+    objective: ObjectiveLike
     scorer: str | ModuleFactory = "mlp"
     delta: str | float | Schedule | None = None
     """None: the objective's own."""
@@ -53,8 +59,6 @@ class Recipe:
 
     def __post_init__(self) -> None:
         for name, table in (
-            ("gain", [*GAINS, "labels"]),
-            ("objective", list(OBJECTIVES)),
             ("regression", list(LOSSES)),
             ("gradient", list(GRADIENTS)),
             ("start", STARTS),
@@ -62,6 +66,8 @@ class Recipe:
         ):
             value = getattr(self, name)
             require(value in table, name, f"one of {', '.join(table)}", value)
+        estimator_of(self.gain)
+        objective_entry(self.objective)
         if isinstance(self.scorer, str):
             require(self.scorer in SCORERS, "scorer", f"one of {', '.join(SCORERS)}", self.scorer)
         if self.keep is not None:
@@ -116,14 +122,25 @@ class Recipe:
     def record(self) -> dict[str, Any]:
         """The recipe for JSON; callables by their names."""
         plain: dict[str, Any] = {part.name: getattr(self, part.name) for part in fields(self)}
-        for name in ("scorer", "delta"):
-            if callable(plain[name]):
-                plain[name] = f"callable {getattr(plain[name], '__qualname__', 'object')}"
+        for name in ("gain", "objective", "scorer", "delta"):
+            if not isinstance(plain[name], str | float | int | None):
+                plain[name] = f"callable {part_name(plain[name])}"
         if not isinstance(self.weights, str):
             plain["weights"] = np.asarray(self.weights, dtype=np.float64).tolist()
         plain["settings"] = {p.name: getattr(self.settings, p.name) for p in fields(self.settings)}
         plain["settings"]["hidden"] = list(self.settings.hidden)
         return plain
+
+
+def recipe_of(method: str | Recipe | None, changes: dict[str, Any]) -> tuple[str, Recipe]:
+    """A method's name and recipe, with changes; a recipe of one's own is named by its parts."""
+    if isinstance(method, Recipe):
+        recipe = method.changed(**changes)
+        parts = (recipe.gain, recipe.objective)
+        return " x ".join(one if isinstance(one, str) else part_name(one) for one in parts), recipe
+    name = default_method(changes.get("keep")) if method is None else method
+    require(name in METHODS, "method", f"one of {', '.join(METHODS)}", name)
+    return name, METHODS[name].changed(**changes)
 
 
 def default_method(keep: float | None) -> str:

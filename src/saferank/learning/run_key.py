@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from saferank._core.flat import Floats
+from saferank._core.names import code_fingerprint
 from saferank.clicks import ClickModel
 from saferank.counts import Counts
 from saferank.data import RankingData
@@ -89,6 +90,10 @@ def run_key(
         width = learned_from[0].width
         fresh = family(recipe.scorer).fresh(width, recipe.settings, seed)
         parts["scorer"] = [fresh.fingerprint()]
+    for name in ("gain", "objective"):
+        part = getattr(recipe, name)
+        if not isinstance(part, str):
+            parts[name] = [parts[name], code_fingerprint(part)]
     digest.add("recipe", parts)
     for name, part in (("learned from", learned_from), ("validation", validation)):
         _add_log(digest, name, part)

@@ -5,58 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, NamedTuple
 
 import numpy as np
 
 from saferank._core.flat import Floats
 from saferank._core.valued import Valued
-from saferank.clicks import ClickModel
-from saferank.errors import InputError
+from saferank.errors import require
 from saferank.objectives import action, exposure
-
-
-class Terms(NamedTuple):
-    """What an exposure objective knows of each document beside its exposure."""
-
-    gain: Floats
-    omega0: Floats
-    total: Floats
-    """Z of the document's query: the exposure there is to share."""
-
-
-@dataclass(frozen=True)
-class Context:
-    """What an objective knows of the whole log."""
-
-    sessions: int
-    delta: float
-    weights: Floats
-    users: ClickModel | None
-    largest_gain: float = 1.0
-    """Of all documents that the objective is used for, validation's among them, by its size."""
-
-    def known_users(self) -> ClickModel:
-        """The click model, or `InputError` where there is none."""
-        if self.users is None:
-            raise InputError("`users` must be given for this objective; got None.")
-        return self.users
-
-
-def _no_limits(terms: Terms) -> tuple[Floats, Floats]:
-    return np.full_like(terms.gain, -np.inf), np.full_like(terms.gain, np.inf)
-
-
-@dataclass(frozen=True)
-class Objective:
-    """mean(reward) - risk_weight * sqrt(mean(risk)), in exposures or in ranking ratios."""
-
-    reward: Callable[..., Valued]
-    risk: Callable[..., Valued] | None = None
-    risk_weight: float = 0.0
-    level: Literal["exposure", "ranking", "pair"] = "exposure"
-    limits: Callable[[Terms], tuple[Floats, Floats]] = _no_limits
-    """Exposures below and above which nothing more is lost or paid: what pairs are weighted by."""
+from saferank.objectives.in_exposures import Context, Objective, Terms
+from saferank.objectives.in_pairs import pair_goal
+from saferank.objectives.in_rankings import ranking_goal
 
 
 def _utility(_: Context) -> Objective:
@@ -87,14 +45,14 @@ def _prpo_floor(context: Context) -> Objective:
 
 
 def _lambda(context: Context) -> Objective:
-    return replace(_utility(context), level="pair")
+    return replace(_utility(context), goal=pair_goal)
 
 
 def _lambda_prpo(context: Context) -> Objective:
     def limits(terms: Terms) -> tuple[Floats, Floats]:
         return exposure.prpo_limits(terms.omega0, context.delta)
 
-    return replace(_prpo(context), level="pair", limits=limits)
+    return replace(_prpo(context), goal=pair_goal, limits=limits)
 
 
 def _safe(context: Context, *, spread: float, terms_: int) -> Objective:
@@ -120,12 +78,12 @@ def _safe_dr(context: Context) -> Objective:
 def _ppo(context: Context) -> Objective:
     # the same neighbourhood as PRPO's ceiling: a ratio of at most 1 / delta
     clip = partial(action.ppo, epsilon=1 / context.delta - 1)
-    return Objective(clip, level="ranking")
+    return Objective(clip, goal=ranking_goal)
 
 
 def _action_risk(context: Context, risk: Callable[..., Valued], scale: float) -> Objective:
     weight = scale * np.sqrt((1 - context.delta) / context.delta / context.sessions)
-    return Objective(action.importance, risk, float(weight), level="ranking")
+    return Objective(action.importance, risk, float(weight), goal=ranking_goal)
 
 
 def _crm(context: Context) -> Objective:
@@ -143,6 +101,24 @@ class Entry:
 
     build: Callable[[Context], Objective]
     delta: str = "1"
+
+
+ObjectiveLike = str | Entry | Callable[[Context], Objective]
+"""A name, an entry, or a function from what is known of the log to an objective."""
+
+
+def objective_entry(given: ObjectiveLike) -> Entry:
+    """The entry of a name, or one that is made of a function.
+
+    >>> objective_entry("prpo").delta
+    '100/N'
+    """
+    if isinstance(given, Entry):
+        return given
+    if callable(given):
+        return Entry(given)
+    require(given in OBJECTIVES, "objective", f"one of {', '.join(OBJECTIVES)}", given)
+    return OBJECTIVES[given]
 
 
 OBJECTIVES: dict[str, Entry] = {

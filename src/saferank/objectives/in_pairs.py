@@ -27,8 +27,8 @@ import numpy as np
 from saferank._core import flat
 from saferank._core.flat import Floats, Ints
 from saferank._core.kernels import kernel, parallel_kernel
-from saferank.learning.goals import Judgement, Place, Rooted
-from saferank.objectives import Objective, Terms
+from saferank.objectives.goals import Goal, Judgement, Place, Rooted
+from saferank.objectives.in_exposures import Objective, Queries, Terms
 from saferank.plackett_luce import exposure
 
 
@@ -110,3 +110,8 @@ class LambdaGoal(Rooted):
         push, bend = lambdas(scores, self.weights, place.offsets, omega, terms.gain, low, high)
         sums = flat.query_sums(share * value, place.offsets)
         return Judgement(sums, np.zeros_like(sums), share * push, share * bend)
+
+
+def pair_goal(objective: Objective, queries: Queries) -> Goal:
+    """The goal of an objective that pushes pairs."""
+    return LambdaGoal(len(queries), objective, queries.terms, queries.weights, queries.share)

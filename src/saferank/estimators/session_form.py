@@ -1,0 +1,117 @@
+r"""Off-policy estimators as scores of sessions: each is a mean of what single sessions say.
+
+A session of query q says :math:`base_q + \sum_k v(d_k, k, c_k)`: one value for each document that
+it showed, by its rank and by whether it was clicked. Everything else (estimates, variances,
+intervals, differences) is arithmetic on these tables.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from saferank._core import flat
+from saferank._core.flat import Floats
+from saferank.counts import Counts
+from saferank.errors import InputError
+from saferank.estimators.evidence import Evidence
+
+
+@dataclass(frozen=True, eq=False)
+class SessionScore:
+    """What a session says: a base of its query, and a value of each document it showed."""
+
+    base: Floats
+    missed: Floats
+    """Documents x ranks: the value of a document that was shown and not clicked."""
+    clicked: Floats
+    """Documents x ranks: the value of one that was clicked."""
+
+    def __add__(self, other: SessionScore) -> SessionScore:
+        return SessionScore(
+            self.base + other.base, self.missed + other.missed, self.clicked + other.clicked
+        )
+
+    def __mul__(self, factor: float) -> SessionScore:
+        return SessionScore(self.base * factor, self.missed * factor, self.clicked * factor)
+
+    def __sub__(self, other: SessionScore) -> SessionScore:
+        return self + other * -1.0
+
+    def shifted(self, base: Floats | float) -> SessionScore:
+        """The same with something added to every session of a query."""
+        return SessionScore(self.base + base, self.missed, self.clicked)
+
+    def rank_means(self, counts: Counts) -> Floats:
+        """Mean value of each rank over the sessions of each query: queries x ranks."""
+        missed = counts.impressions - counts.clicks
+        summed = flat.query_sums(
+            self.missed * missed + self.clicked * counts.clicks, counts.offsets
+        )
+        return _per_session(summed, counts)
+
+    def means(self, counts: Counts) -> Floats:
+        """Mean score of the sessions of each query; its base where there were none."""
+        means: Floats = self.base + self.rank_means(counts).sum(axis=1)
+        return means
+
+
+def _per_session(summed: Floats, counts: Counts) -> Floats:
+    means: Floats = summed / np.maximum(counts.sessions, 1)[:, None]
+    return means
+
+
+def rank_covariances(first: SessionScore, second: SessionScore, counts: Counts) -> Floats:
+    """Covariance of two scores' values at each rank within each query: queries x ranks."""
+    missed = counts.impressions - counts.clicks
+    product = first.missed * second.missed * missed
+    product += first.clicked * second.clicked * counts.clicks
+    together = _per_session(flat.query_sums(product, counts.offsets), counts)
+    apart = first.rank_means(counts) * second.rank_means(counts)
+    return together - apart
+
+
+# -- the estimators ----------------------------------------------------------------------------
+
+
+def exposure_ratio(known: Evidence, omega: Floats) -> Floats:
+    """omega / rho0, and 0 where production never shows a document: documents x 1."""
+    rho = known.propensities.rho
+    return np.divide(omega, rho, out=np.zeros_like(omega), where=rho > 0)[:, None]
+
+
+def no_base(known: Evidence) -> Floats:
+    """Nothing that a session says whatever it shows."""
+    return np.zeros(known.counts.queries)
+
+
+def ips(known: Evidence, omega: Floats) -> SessionScore:
+    r"""Position bias: :math:`\sum_d (\omega/\rho_0)\, c_d`."""
+    clicked = np.repeat(exposure_ratio(known, omega), known.users.ranks, axis=1)
+    return SessionScore(no_base(known), np.zeros_like(clicked), clicked)
+
+
+def affine_ips(known: Evidence, omega: Floats) -> SessionScore:
+    r"""Trust bias: :math:`\sum_d (\omega/\rho_0)(c_d - \beta_{k(d)})`."""
+    v, beta = exposure_ratio(known, omega), known.users.beta
+    return SessionScore(no_base(known), -v * beta, v * (1 - beta))
+
+
+def dm(known: Evidence, omega: Floats) -> SessionScore:
+    r"""Direct method: :math:`\sum_d \omega \hat R`, whatever a session shows."""
+    if known.predictions is None:
+        raise InputError("`predictions` must be given for dm and dr: a relevance a document.")
+    nothing = np.zeros_like(known.counts.clicks, dtype=np.float64)
+    return SessionScore(
+        flat.query_sums(omega * known.predictions, known.counts.offsets), nothing, nothing
+    )
+
+
+def dr(known: Evidence, omega: Floats) -> SessionScore:
+    r"""Doubly robust: :math:`\sum_d \omega\hat R + (\omega/\rho_0)(c_d - \alpha\hat R - \beta)`."""
+    direct = dm(known, omega)
+    assert known.predictions is not None
+    v = exposure_ratio(known, omega)
+    expected = known.users.alpha * known.predictions[:, None] + known.users.beta
+    return SessionScore(direct.base, -v * expected, v * (1 - expected))

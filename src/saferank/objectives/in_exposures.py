@@ -1,0 +1,144 @@
+"""Objectives in exposures: scores, exact exposure, value and slope, exact gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from saferank._core import flat
+from saferank._core.flat import Floats, Ints
+from saferank._core.seeds import derive
+from saferank._core.valued import Valued
+from saferank.clicks import ClickModel
+from saferank.errors import InputError
+from saferank.objectives.goals import Goal, Judgement, Place, Rooted
+from saferank.plackett_luce import GRADIENTS, exposure, exposure_gradient
+
+
+class Terms(NamedTuple):
+    """What an exposure objective knows of each document beside its exposure."""
+
+    gain: Floats
+    omega0: Floats
+    total: Floats
+    """Z of the document's query: the exposure there is to share."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """What an objective knows of the whole log."""
+
+    sessions: int
+    delta: float
+    weights: Floats
+    users: ClickModel | None
+    largest_gain: float = 1.0
+    """Of all documents that the objective is used for, validation's among them, by its size."""
+
+    def known_users(self) -> ClickModel:
+        """The click model, or `InputError` where there is none."""
+        if self.users is None:
+            raise InputError("`users` must be given for this objective; got None.")
+        return self.users
+
+
+def _no_limits(terms: Terms) -> tuple[Floats, Floats]:
+    return np.full_like(terms.gain, -np.inf), np.full_like(terms.gain, np.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class Queries:
+    """The queries that an objective is to be reached on, and how its gradient is computed."""
+
+    offsets: Ints
+    terms: Terms
+    weights: Floats
+    share: Floats
+    """N_q / N."""
+    production: Floats | None = None
+    """Production's scores, where they are known."""
+    gradient: str = "exact"
+    samples: int = 1000
+    seed: int = 0
+
+    def __len__(self) -> int:
+        return self.offsets.size - 1
+
+
+@dataclass(frozen=True)
+class ExposureGoal(Rooted):
+    """An objective in exposures: scores -> exact exposure -> value and slope -> exact gradient."""
+
+    objective: Objective
+    terms: Terms
+    weights: Floats
+    share: Floats
+    """N_q / N."""
+    gradient: str = "exact"
+    samples: int = 1000
+    seed: int = 0
+
+    def judge(self, scores: Floats, place: Place, risk: float | None) -> Judgement:
+        """Judge some queries."""
+        omega = exposure(scores, self.weights, place.offsets)
+        terms = Terms(*(term[place.positions] for term in self.terms))
+        share = flat.spread(self.share[place.queries], place.offsets)
+        reward = self.objective.reward(omega, terms)
+        slope = share * reward.slope
+        risks = np.zeros(place.queries.size)
+        if self.objective.risk is not None:
+            risky = self.objective.risk(omega, terms)
+            risks = flat.query_sums(share * risky.value, place.offsets)
+            slope = slope + self.root_slope(risk, risks) * share * risky.slope
+        return Judgement(
+            flat.query_sums(share * reward.value, place.offsets),
+            risks,
+            self._gradient(scores, place, slope),
+        )
+
+    def _gradient(self, scores: Floats, place: Place, slope: Floats) -> Floats:
+        if self.gradient == "exact":
+            return exposure_gradient(scores, self.weights, place.offsets, slope)
+        # the scores are part of the seed: every visit of a query draws anew, yet can be repeated
+        seed = derive(self.seed, place.queries.tobytes().hex(), scores.tobytes().hex())
+        estimate = GRADIENTS[self.gradient]
+        return estimate(scores, self.weights, place.offsets, slope, samples=self.samples, seed=seed)
+
+
+def exposure_goal(objective: Objective, queries: Queries) -> Goal:
+    """The goal of an objective whose reward and risk are functions of exposures."""
+    return ExposureGoal(
+        len(queries),
+        objective,
+        queries.terms,
+        queries.weights,
+        queries.share,
+        gradient=queries.gradient,
+        samples=queries.samples,
+        seed=derive(queries.seed, "gradient"),
+        risk_weight=objective.risk_weight,
+    )
+
+
+@dataclass(frozen=True)
+class Objective:
+    """mean(reward) - risk_weight * sqrt(mean(risk)).
+
+    In exposures, `reward` and `risk` take the exposures and the `Terms` of documents and return a
+    `Valued`: value and slope. Objectives in ratios of rankings or in pairs bring another `goal`.
+    """
+
+    reward: Callable[..., Valued]
+    risk: Callable[..., Valued] | None = None
+    risk_weight: float = 0.0
+    limits: Callable[[Terms], tuple[Floats, Floats]] = _no_limits
+    """Exposures below and above which nothing more is lost or paid: what pairs are weighted by."""
+    goal: Callable[[Objective, Queries], Goal] = exposure_goal
+    """What makes a goal of it on some queries."""
+
+    def on(self, queries: Queries) -> Goal:
+        """The goal to reach on these queries."""
+        return self.goal(self, queries)
