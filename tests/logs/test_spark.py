@@ -67,6 +67,7 @@ def same(log: Any, **options: Any) -> None:
     one = sr.logs.count(log, engine="duckdb", **options)
     other = sr.logs.count(log, engine="spark", **options)
     assert one.to_arrow().equals(other.to_arrow())
+    assert one.sketches == other.sketches
     assert one.report is not None
     assert other.report is not None
     told = [

@@ -67,6 +67,20 @@ def test_wrong_propensities_are_found_and_the_log_is_taken_instead(wrong):
     assert (insisted.kind, insisted.fits, insisted.asked_for) == ("recorded", False, True)
 
 
+@pytest.mark.parametrize("sessions", [28, 60])
+def test_propensities_of_another_policy_are_found_where_each_cell_was_seen_a_few_times(sessions):
+    """Those of a random order, in a log that a score made: no cell was seen ten times."""
+    found = []
+    for seed in range(10):
+        counts, chance = world(seed, sessions=sessions * QUERIES)
+        even = np.where(counts.impressions > 0, 1 / SIZE, 0)
+        found.append(choose_production(replace(counts, propensity=even))[0].kind)
+        right = np.where(counts.impressions > 0, chance, 0)
+        _, fit = choose_production(replace(counts, propensity=right))
+        assert "not shown as often" not in fit.sentence
+    assert "recorded" not in found
+
+
 def test_of_queries_seen_once_propensities_of_what_was_shown_tell_too_little():
     counts, chance = world(sessions=QUERIES)
     seen = np.where(counts.impressions > 0, chance, 0)

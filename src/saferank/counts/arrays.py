@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from saferank._core import flat
 from saferank._core.flat import Array, Floats, Ints
+from saferank.counts.sketch import Sketch
 from saferank.errors import InputError, require
 
 MOST_CELLS = 1 << 31
@@ -52,6 +53,8 @@ class Counts:
     judge: Counts | None = None
     outside: Ints | None = None
     propensity: Floats | None = None
+    sketch: Sketch | None = None
+    """A sample of the sessions' ids, where the log had them."""
 
     def __post_init__(self) -> None:
         impressions = _whole("impressions", self.impressions)
@@ -136,6 +139,7 @@ class Counts:
             self.sessions - self.judge.sessions,
             outside=_summed(self.outside, self.judge.outside, -1),
             propensity=self.propensity,
+            sketch=_learned(self.sketch, self.judge.sketch),
         )
 
     def fingerprint(self) -> str:
@@ -225,6 +229,7 @@ class Counts:
             judged[0] + judged[1] if len(judged) == 2 else next(iter(judged), None),
             _summed(self.outside, other.outside),
             _mean_propensity(self, other),
+            None if self.sketch is None or other.sketch is None else self.sketch | other.sketch,
         )
 
     def __repr__(self) -> str:
@@ -239,6 +244,10 @@ def _summed(first: Ints | None, second: Ints | None, sign: int = 1) -> Ints | No
     if second is None:
         return first
     return sign * second if first is None else first + sign * second
+
+
+def _learned(everything: Sketch | None, judge: Sketch | None) -> Sketch | None:
+    return everything if everything is None or judge is None else everything.without(judge)
 
 
 def _mean_propensity(first: Counts, second: Counts) -> Floats | None:

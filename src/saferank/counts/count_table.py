@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from saferank.counts.sketch import Sketches
 from saferank.counts.split import Split
 from saferank.data.damage import refuse_damaged
 from saferank.data.frames import is_text
@@ -176,6 +177,11 @@ class CountTable:
         """How the parts came about; none for counts of the form before there were any."""
         schema = self.schema
         return Split.of_metadata(schema.metadata, "part" in schema.names)
+
+    @property
+    def sketches(self) -> Sketches | None:
+        """Samples of the sessions' ids, where the log had them."""
+        return Sketches.of_metadata(self.schema.metadata)
 
     @property
     def ranks_said(self) -> int:

@@ -21,6 +21,7 @@ from saferank._core.flat import Ints
 from saferank._core.marks import parquet_mark
 from saferank.counts.arrays import Counts
 from saferank.counts.count_table import KEYS, RANKS_SAID
+from saferank.counts.sketch import KEY, Sketches
 from saferank.counts.split import GIVEN, OFF, SPLIT, Split
 from saferank.data import RankingData
 from saferank.errors import require
@@ -76,6 +77,9 @@ class _Rows:
             SPLIT: split.to_text(),
             **parquet_mark("counts"),
         }
+        if counts.sketch is not None:
+            judge = None if counts.judge is None else counts.judge.sketch
+            said[KEY] = Sketches(counts.sketch, judge).to_text()
         self.schema = pa.schema(list(kinds.items()), metadata=said)
 
     def table(self, first: int, last: int) -> Any:

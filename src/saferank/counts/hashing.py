@@ -51,10 +51,10 @@ class Hash:
         [False, True, False, False, True]
         """
         if ids.type().is_string():
-            return self._digest(ids) < self._text_bound()
-        return self._mixed(ids) < int(self.share * 2**BITS)
+            return self.digest(ids) < self._text_bound()
+        return self.mixed(ids) < int(self.share * 2**BITS)
 
-    def _mixed(self, ids: Any) -> Any:
+    def mixed(self, ids: Any) -> Any:
         """31 bits of a whole number, each of which depends on all of its bits."""
         add, times = constants(self.seed)
         wide = ids if ids.type().nbytes == 8 else ids.cast("int64")
@@ -67,7 +67,8 @@ class Hash:
         """Hexadecimal digits below which a share of all digests lies, as text compares."""
         return f"{int(self.share * 2**64):016x}"
 
-    def _digest(self, ids: Any) -> Any:
+    def digest(self, ids: Any) -> Any:
+        """32 hexadecimal digits of a text."""
         import ibis
 
         if self.engine not in _DIGESTS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -33,6 +33,7 @@ from saferank.evaluation.sessions import LogRows, session_moments
 from saferank.evaluation.support import Support, support_of
 from saferank.logs.sources import LogName
 from saferank.policies import ProductionPolicy
+from saferank.policies.production import filled_ranks
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,15 +113,16 @@ def evaluate(
     require(same, "counts", f"of the data's documents ({data!r})", repr(counts))
     w = users.exposure_weights if weights is None else rank_weights(weights)
     policy = check_policy(new, data, "new")
-    omega = exposure_of(all_scores(policy, data, "new"), w, data.offsets, deployed)
     shown = production_policy(production, data)
     if propensities == "log":
-        shown = ProductionPolicy.observed(counts)
+        shown = replace(ProductionPolicy.observed(counts), filled=filled_ranks(counts))
+    scores = all_scores(policy, data, "new")
+    omega = exposure_of(scores, w, data.offsets, deployed, shown.filled)
     if against is None:
         omega0 = production_exposure(production, data, w, deployed)
     else:
         other = all_scores(check_policy(against, data, "against"), data)
-        omega0 = exposure_of(other, w, data.offsets, deployed)
+        omega0 = exposure_of(other, w, data.offsets, deployed, shown.filled)
     known = Evidence(
         counts,
         users,

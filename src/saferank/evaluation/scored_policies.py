@@ -19,8 +19,8 @@ from saferank.data import RankingData
 from saferank.errors import InputError, require
 from saferank.learning import Ranker
 from saferank.metrics import dcg_weights
-from saferank.plackett_luce import deterministic_exposure, exposure
 from saferank.policies import ProductionPolicy
+from saferank.policies.production import exposure_of_lists
 
 Policy = Ranker | Callable[[RankingData], npt.ArrayLike] | npt.ArrayLike
 Deployed = Literal["sampled", "sorted"]
@@ -102,11 +102,19 @@ def all_scores(policy: Policy, data: RankingData, name: str = "scores") -> Float
     return scores
 
 
-def exposure_of(scores: Floats, weights: Floats, offsets: Ints, deployed: Deployed) -> Floats:
-    """Exposure of each document under the way in which scores become rankings."""
+def exposure_of(
+    scores: Floats,
+    weights: Floats,
+    offsets: Ints,
+    deployed: Deployed,
+    filled: Floats | None = None,
+) -> Floats:
+    """Exposure of each document under the way in which scores become rankings.
+
+    `filled` is production's, where its lists are not always full: the new ranker's are as long.
+    """
     require(deployed in ("sampled", "sorted"), "deployed", "'sampled' or 'sorted'", deployed)
-    function = exposure if deployed == "sampled" else deterministic_exposure
-    return function(scores, weights, offsets)
+    return exposure_of_lists(scores, weights, offsets, in_order=deployed == "sorted", filled=filled)
 
 
 def rank_weights(weights: npt.ArrayLike | None, *policies: object) -> Floats:

@@ -367,6 +367,7 @@ class _Run:
             sessions=0 if part is None else part.total,
             learned_from=None if part is None else part.fingerprint(),
             log=None if counts is None else counts.part("all").fingerprint(),
+            sketch=None if part is None or part.sketch is None else part.sketch.record(),
             weights=self.weights.tolist(),
             users=None if self.users is None else self.users.record(),
             data=data.fingerprint(),

@@ -60,6 +60,8 @@ class Card:
     """Fingerprint of the sessions that the ranker and its regression learned from."""
     log: str | None = None
     """Fingerprint of all sessions of that log, those to judge by included."""
+    sketch: dict[str, Any] | None = None
+    """A sample of the sessions that it learned from (`counts.sketch`), where the log had ids."""
     click_model_from: str | None = None
     """Where the click model comes from, in words; None: it was given."""
     production: ProductionFit | None = None

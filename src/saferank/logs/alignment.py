@@ -16,6 +16,7 @@ from saferank._core.flat import Floats, Ints
 from saferank._core.scratch import scratch_folder
 from saferank.counts.arrays import MOST_CELLS, Counts, check_ranks
 from saferank.counts.count_table import CountTable
+from saferank.counts.sketch import Sketches
 from saferank.counts.split import OFF, Split
 from saferank.data import RankingData
 from saferank.data.ids import check_texts
@@ -131,6 +132,7 @@ class _Tables:
     parts: Parts
     queries: Any
     documents: Any
+    sketches: Sketches | None = None
 
     @property
     def counts(self) -> Any:
@@ -203,6 +205,9 @@ class _Tables:
             )
 
         everything, judge = (counts_of(*each) for each in zip(pairs, sessions, strict=True))
+        if self.sketches is not None:
+            everything = replace(everything, sketch=self.sketches.everything)
+            judge = replace(judge, sketch=self.sketches.judge)
         return everything if self.parts.split.off else replace(everything, judge=judge)
 
     def propensity(self, found: pa.Table, top: int) -> Floats | None:
@@ -300,7 +305,7 @@ def _tables(
         parts, queries = _same_kind(parts, "query_id", running.table("queries", known))
         parts, documents = _same_kind(parts, "doc_id", running.table("documents", pairs))
         _check_twice(documents)
-        yield _Tables(items, counts.ranks_said, parts, queries, documents)
+        yield _Tables(items, counts.ranks_said, parts, queries, documents, counts.sketches)
 
 
 def _counted_items(table: Any) -> RankingData:

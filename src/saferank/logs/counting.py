@@ -14,6 +14,7 @@ from saferank._core.scratch import scratch_folder
 from saferank.counts.arrays import check_ranks
 from saferank.counts.count_table import BrokenRule, CountReport, CountTable
 from saferank.counts.hashing import Hash
+from saferank.counts.sketch import KEY, Sketch, Sketches, merged
 from saferank.counts.split import JUDGE_SHARE, SPLIT, Split, check_seed, check_share
 from saferank.errors import InputError, require
 from saferank.logs import conditions, examples, rank_origin, sources
@@ -22,8 +23,9 @@ from saferank.logs.engines.running import DuckDB, Engine, opened
 from saferank.logs.exclusions import ExclusionList, Exclusions
 from saferank.logs.parts import Parts
 from saferank.logs.said_sessions import check_enough_sessions
-from saferank.logs.schema import BEYOND, RANK_RULE, Log, columns_of, read_log
-from saferank.logs.settled_split import settle_split
+from saferank.logs.schema import BEYOND, RANK_RULE, Log, columns_of, identity, read_log
+from saferank.logs.settled_split import metadata_of, settle_split
+from saferank.logs.sketching import sketch_of
 from saferank.logs.sources import LogName
 from saferank.logs.tally import (
     INVERSE,
@@ -38,6 +40,8 @@ FROM_ZERO = (
     "the log's ranks count from 0: every list begins there; give --rank-from 0 (rank_from=0 in "
     "Python)."
 )
+TWICE = 0.5
+"""Share of sessions in common from which counts are taken to be of the same log."""
 _KEPT = 1  # stands for all ranks where only their sum is asked for
 
 
@@ -126,6 +130,7 @@ class Counted:
     log: Log
     split: Split
     folder: Path
+    sketches: Sketches | None = None
 
     def parts(self) -> Parts:
         """The counts in two parts: as the pass told, by whole queries, or drawn now."""
@@ -141,6 +146,8 @@ class Counted:
         parts = self.parts()
         report = self.report.of_parts(self.split, parts.totals())
         said = {SPLIT: self.split.to_text()}
+        if self.sketches is not None:
+            said[KEY] = self.sketches.to_text()
         if output is None:
             table = parts.table().to_pyarrow().replace_schema_metadata(said)
             return CountTable.of_arrow(table, report)
@@ -208,7 +215,38 @@ def counted(
         report = _report(running, tallied, by_query, read)
         if before is not None:
             report = replace(report, excluded=_number(running, before) - report.rows)
-        yield Counted(report, running, local, tallied, by_query, read, split, folder)
+        sketches = _sketches(running, table, names["session_id"], read, source, report)
+        yield Counted(report, running, local, tallied, by_query, read, split, folder, sketches)
+
+
+def _sketches(
+    running: Engine, table: Any, name: str, log: Log, source: sources.Source, report: CountReport
+) -> Sketches | None:
+    """A sample of the sessions of a log, or those of the counts that are added."""
+    if not log.summed:
+        if name not in table.columns:
+            return None
+        about = report.sessions or report.rows // max(report.ranks, 1)
+        return sketch_of(running, identity(table[name], "session_id"), log.hashed, about)
+    told = {name: Sketches.of_metadata(said) for name, said in metadata_of(source).items()}
+    _check_twice(told)
+    return merged(told.values()) if told else None
+
+
+def _check_twice(told: Mapping[str, Sketches | None]) -> None:
+    """Refuse to add counts of the same sessions."""
+    seen: list[tuple[str, Sketch]] = []
+    for name, sketches in told.items():
+        if sketches is None:
+            continue
+        for other, before in seen:
+            share = sketches.everything.shared(before)
+            if share is not None and share > TWICE:
+                raise InputError(
+                    f"the counts must be of different sessions to be added; {share:.0%} of those "
+                    f"of {Path(name).name!r} are in {Path(other).name!r}, too."
+                )
+        seen.append((name, sketches.everything))
 
 
 def _sessions_of(

@@ -116,7 +116,7 @@ def read_log(
     if day is not None:
         more["day"] = day
     if hashed is not None and not has_sessions:
-        more["judged"] = hashed.chooses(_identity(table[names["session_id"]], "session_id"))
+        more["judged"] = hashed.chooses(identity(table[names["session_id"]], "session_id"))
     source = table.select(**{name: table[names[name]] for name in wanted}, **more)
     if summed:
         values, broken = _summed_checks(source, rank_from)
@@ -189,14 +189,14 @@ def _row_checks(
         click.type().is_boolean() or click.type().is_numeric(), "click", "0/1 or boolean", click
     )
     values = {
-        "query_id": _identity(source.query_id, "query_id"),
-        "doc_id": _identity(source.doc_id, "doc_id"),
+        "query_id": identity(source.query_id, "query_id"),
+        "doc_id": identity(source.doc_id, "doc_id"),
         "rank": rank,
         "clicked": click if click.type().is_boolean() else click == 1,
     }
     broken = [*_missing(source, "query_id", "doc_id"), bad_rank]
     if has_sessions:
-        values["session_id"] = _identity(source.session_id, "session_id")
+        values["session_id"] = identity(source.session_id, "session_id")
         broken += _missing(source, "session_id")
     broken += _missing(source, "click")
     if not click.type().is_boolean():
@@ -209,8 +209,8 @@ def _summed_checks(source: Any, rank_from: int) -> tuple[dict[str, Any], list[Ch
     impressions, bad_impressions = _whole(source.impressions, "impressions", 0, MOST)
     clicks, bad_clicks = _whole(source.clicks, "clicks", 0, MOST)
     values = {
-        "query_id": _identity(source.query_id, "query_id"),
-        "doc_id": _identity(source.doc_id, "doc_id"),
+        "query_id": identity(source.query_id, "query_id"),
+        "doc_id": identity(source.doc_id, "doc_id"),
         "rank": rank,
         "impressions": impressions,
         "clicks": clicks,
@@ -271,7 +271,7 @@ def _placed(values: dict[str, Any], broken: list[Check], top: int | None) -> dic
     return {**values, "place": ibis.cases(*cases, else_=rank.cast(kind))}
 
 
-def _identity(column: Any, name: str) -> Any:
+def identity(column: Any, name: str) -> Any:
     """An id: a string, or a whole number."""
     kind = column.type()
     if kind.is_uuid():

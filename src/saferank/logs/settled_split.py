@@ -41,15 +41,23 @@ def settle_split(log: Log, source: Source, part: str, judge: float, seed: int) -
 
 def _recorded(source: Source, part: str) -> dict[str, Split | None]:
     """What each file of counts says of its parts; nothing where the source has no such place."""
-    schemas: dict[str, pa.Schema] = {}
-    if isinstance(source, InMemory):
-        schemas = {"log": source.table.schema}
-    elif isinstance(source, Files) and source.local and source.format == "parquet":
-        schemas = {path: pq.read_schema(path) for path in source.paths}
     return {
         name: Split.of_metadata(schema.metadata, part in schema.names)
-        for name, schema in schemas.items()
+        for name, schema in _schemas(source).items()
     }
+
+
+def metadata_of(source: Source) -> dict[str, dict[bytes, bytes]]:
+    """What each file of counts says beside its rows."""
+    return {name: schema.metadata or {} for name, schema in _schemas(source).items()}
+
+
+def _schemas(source: Source) -> dict[str, pa.Schema]:
+    if isinstance(source, InMemory):
+        return {"log": source.table.schema}
+    if isinstance(source, Files) and source.local and source.format == "parquet":
+        return {path: pq.read_schema(path) for path in source.paths}
+    return {}
 
 
 def _words(split: Split | None) -> str:

@@ -24,7 +24,7 @@ from saferank.counts import Counts
 from saferank.errors import InputError, require
 from saferank.plackett_luce import rank_probabilities
 from saferank.policies import check_production
-from saferank.policies.production import Kind, ProductionPolicy, check_kind
+from saferank.policies.production import Kind, ProductionPolicy, check_kind, filled_ranks
 from saferank.policies.production_fit import ProductionFit
 from saferank.policies.recorded import by_propensities
 
@@ -66,12 +66,19 @@ def choose_production(
     require(everything.total > 0, "counts", "of at least one session", everything.total)
     values = None if scores is None else flat.check_values("scores", scores, counts.offsets)
     if kind != "auto":
-        return _insisted(everything, values, check_kind(kind))
+        policy, fit = _insisted(everything, values, check_kind(kind))
+    else:
+        policy, fit = _by_log(everything, values)
+    return replace(policy, filled=filled_ranks(everything)), fit
+
+
+def _by_log(everything: Counts, values: Floats | None) -> tuple[ProductionPolicy, ProductionFit]:
+    """The first kind that the log agrees with."""
     if everything.propensity is not None:
         recorded = by_propensities(everything)
         if recorded[1].fits:
             return recorded
-        policy, fit = choose_production(replace(everything, propensity=None), values)
+        policy, fit = _by_log(replace(everything, propensity=None), values)
         return policy, replace(fit, sentence=f"{recorded[1].sentence} {fit.sentence}")
     if values is None:
         return _without_scores(everything)

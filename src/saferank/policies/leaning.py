@@ -17,9 +17,8 @@ from saferank._core import flat
 from saferank._core.flat import Floats
 from saferank.counts import Counts
 from saferank.errors import require
-from saferank.plackett_luce import exposure
 from saferank.policies.choosing import LEVEL
-from saferank.policies.production import ProductionPolicy
+from saferank.policies.production import ProductionPolicy, exposure_of_lists
 from saferank.policies.production_fit import ProductionFit
 
 CLIP = 10.0
@@ -53,7 +52,8 @@ def leaning(counts: Counts, policy: ProductionPolicy, candidate: Floats) -> floa
     require(candidate.shape == (counts.documents,), "candidate", "one score per document",
             candidate.shape)  # fmt: skip
     u = 1 / np.arange(1, counts.ranks + 1)
-    own, target = policy.exposure(u), exposure(candidate, u, counts.offsets)
+    own = policy.exposure(u)
+    target = exposure_of_lists(candidate, u, counts.offsets, in_order=False, filled=policy.filled)
     v = np.divide(target, own, out=np.zeros_like(own), where=own > 0)
     v = np.minimum(v, CLIP)
     excess = flat.query_sums((counts.mean_weight(u) - own) * v, counts.offsets)
@@ -72,16 +72,17 @@ def check_leaning(
 
     A kind that was asked for stays, and does not fit.
     """
-    if policy.kind not in ("sampled", "uniform") or not candidates:
+    if policy.kind not in ("sampled", "uniform", "recorded") or not candidates:
         return policy, fit
     judged = counts.part("all") if counts.judge is None else counts.judge
     most = max((leaning(judged, policy, scores) for scores in candidates), key=abs)
     if 2 * norm.sf(abs(most)) * len(candidates) > LEVEL:
         return policy, fit
+    recorded = policy.kind == "recorded"
+    says = "recorded propensities say" if recorded else "production's score says"
     why = (
         f"the log shows what the new ranker would show {'more' if most > 0 else 'less'} often than "
-        f"production's score says ({abs(most):.1f} standard deviations), as a log does that a "
-        f"guard made"
+        f"{says} ({abs(most):.1f} standard deviations), as a log does that a guard made"
     )
     if fit.asked_for:
         return policy, replace(fit, fits=False, sentence=f"{fit.sentence.rstrip('.')}, but {why}.")
@@ -90,5 +91,5 @@ def check_leaning(
         f"Production is taken as the log shows it (frequencies of {everything.total:,} sessions): "
         f"{why}."
     )
-    observed = ProductionPolicy.observed(everything)
+    observed = replace(ProductionPolicy.observed(everything), filled=policy.filled)
     return observed, ProductionFit("observed", True, sentence, fit.temperature)

@@ -20,6 +20,8 @@ from saferank.plackett_luce import deterministic_exposure, exposure, rank_probab
 
 Kind = Literal["sampled", "sorted", "observed", "recorded", "uniform"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+FULL = 0.999
+"""Share of the rows of full lists from which lists are taken to be full."""
 ROUNDING = 1e-6
 """How far recorded propensities of a rank may be from 1 in all by being rounded."""
 
@@ -43,6 +45,8 @@ class ProductionPolicy:
     scores: Floats | None = None
     table: Floats | None = None
     sessions: Ints | None = None
+    filled: Floats | None = None
+    """Share of each query's sessions that show something at each rank; none: lists are full."""
 
     @classmethod
     def sampled(
@@ -106,8 +110,9 @@ class ProductionPolicy:
             result: Floats = self.table[:, : w.size] @ self._within(w)
             return result
         assert self.scores is not None
-        function = deterministic_exposure if self.kind == "sorted" else exposure
-        return function(self.scores, w, self.offsets)
+        return exposure_of_lists(
+            self.scores, w, self.offsets, in_order=self.kind == "sorted", filled=self.filled
+        )
 
     def rank_probabilities(self, ranks: int) -> Floats:
         """P0(d, k), documents x ranks."""
@@ -115,11 +120,8 @@ class ProductionPolicy:
             self._within(np.ones(ranks))
             return self.table[:, :ranks]
         assert self.scores is not None
-        if self.kind == "sorted":
-            unit = np.eye(ranks)
-            columns = [deterministic_exposure(self.scores, row, self.offsets) for row in unit]
-            return np.stack(columns, axis=1)
-        return rank_probabilities(self.scores, ranks, self.offsets)
+        chance = _chances(self.scores, ranks, self.offsets, in_order=self.kind == "sorted")
+        return chance if self.filled is None else chance * _at_ranks(self, ranks)
 
     def _within(self, weights: Floats) -> Floats:
         """Weights of the ranks that the log shows; none may weigh beyond them."""
@@ -138,6 +140,7 @@ class ProductionPolicy:
             scores=None if self.scores is None else self.scores[positions],
             table=None if self.table is None else self.table[positions],
             sessions=None if self.sessions is None else self.sessions[queries],
+            filled=None if self.filled is None else self.filled[queries],
         )
 
     def subset(self, queries: npt.ArrayLike) -> ProductionPolicy:
@@ -186,6 +189,65 @@ class ProductionPolicy:
         bound = expected + z * np.sqrt(np.log(max(queries, 1) / error) / (2 * sessions))
         result: Floats = np.where(self.sessions > 0, np.minimum(bound, z), z)
         return result
+
+
+def exposure_of_lists(
+    scores: Floats,
+    weights: Floats,
+    offsets: Ints,
+    *,
+    in_order: bool,
+    filled: Floats | None = None,
+) -> Floats:
+    r"""Exposure of each document in rankings drawn from scores, or sorted by them.
+
+    Where lists are not always full, :math:`\omega(d) = \sum_k P(d, k)\,f_{q,k}\,w_k` with the share
+    :math:`f_{q,k}` of the query's sessions that show something at rank k: what is compared with
+    such a production is owed lists of the same lengths.
+    """
+    if filled is None:
+        function = deterministic_exposure if in_order else exposure
+        return function(scores, weights, offsets)
+    each = np.zeros((offsets.size - 1, weights.size))
+    ranks = min(weights.size, filled.shape[1])
+    each[:, :ranks] = filled[:, :ranks] * weights[:ranks]
+    chance = _chances(scores, weights.size, offsets, in_order=in_order)
+    result: Floats = (chance * flat.spread(each, offsets)).sum(axis=1)
+    return result
+
+
+def _chances(scores: Floats, ranks: int, offsets: Ints, *, in_order: bool) -> Floats:
+    """P(document at rank) of full lists."""
+    if in_order:
+        columns = [deterministic_exposure(scores, row, offsets) for row in np.eye(ranks)]
+        return np.stack(columns, axis=1)
+    return rank_probabilities(scores, ranks, offsets)
+
+
+def _at_ranks(policy: ProductionPolicy, ranks: int) -> Floats:
+    assert policy.filled is not None
+    share = np.zeros((policy.offsets.size - 1, ranks))
+    known = min(ranks, policy.filled.shape[1])
+    share[:, :known] = policy.filled[:, :known]
+    return flat.spread(share, policy.offsets)
+
+
+def filled_ranks(counts: Counts) -> Floats | None:
+    """How often each rank of each query shows something, queries x ranks; none if lists are full.
+
+    Documents that have no item any more count, too. A loss of one row in a thousand is let pass.
+    """
+    shown = flat.query_sums(counts.impressions, counts.offsets)
+    if counts.outside is not None:
+        shown = shown + counts.outside[0]
+    seen = counts.sessions > 0
+    there = np.arange(counts.ranks) < flat.sizes(counts.offsets)[:, None]
+    owed = int((there * counts.sessions[:, None]).sum())
+    if int((shown * there).sum()) >= FULL * owed:
+        return None
+    share = shown / np.maximum(counts.sessions, 1)[:, None]
+    result: Floats = np.where(seen[:, None], np.minimum(share, 1.0), 1.0)
+    return result
 
 
 def check_kind(kind: str) -> Kind:

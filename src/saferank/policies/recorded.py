@@ -2,14 +2,15 @@ r"""Propensities that production has recorded in the log, and whether the log ag
 
 A log records :math:`P_0(d, k)` of what it shows. Propensities are believed where they tell nearly
 all of what production may show, where those of a rank are at most 1 in all, and where documents
-were shown as often as they say. Cells are compared that should have been seen at least ten times:
-so few of these are never shown that those that were stand for all.
+were shown as often as they say: one by one where they were seen often, and over all queries.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
-from scipy.stats import binom, norm
+from scipy.stats import binom, norm, t
 
 from saferank._core import flat
 from saferank._core.flat import Floats, Ints
@@ -19,11 +20,12 @@ from saferank.policies.production import ProductionPolicy
 from saferank.policies.production_fit import ProductionFit
 
 LEVEL = 0.01
-"""Of each of the two tests."""
+"""Of all tests together."""
 TOLD = 0.95
 """Share of what production shows that must have a propensity."""
 _LEAST = 10.0
 _BINS = 10
+_QUERIES = 20
 _TINY = 1e-300
 
 
@@ -51,11 +53,17 @@ def by_propensities(counts: Counts) -> tuple[ProductionPolicy, ProductionFit]:
             f"was shown"
         )
     else:
-        p = min(1.0, 2 * min(_by_cell(counts, recorded), _by_size(counts, recorded)))
-        if p > LEVEL:
+        cells = _Cells.of(counts, recorded)
+        tests = (_by_cell(cells), _by_size(cells), _by_spread(cells, counts.queries))
+        made = [p for p in tests if p is not None]
+        p = min(1.0, len(made) * min(made, default=1.0))
+        if made and p > LEVEL:
             sentence = "Production's propensities are those recorded in the log, which fits them."
             return policy, ProductionFit("recorded", True, sentence)
-        problem = f"documents were not shown as often as they say (p = {p:.2g})"
+        if made:
+            problem = f"documents were not shown as often as they say (p = {p:.2g})"
+        else:
+            problem = "the log is too small to tell"
     sentence = f"Recorded propensities are not shown to fit: {problem}."
     return policy, ProductionFit("recorded", False, sentence)
 
@@ -70,38 +78,83 @@ def _told(counts: Counts, recorded: Floats) -> tuple[float, float]:
     return told, float(sums.max(initial=0.0))
 
 
-def _cells(counts: Counts, recorded: Floats) -> tuple[Ints, Ints, Floats]:
-    """Impressions, those of the query's rank, and propensity of cells that should be seen often.
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """Documents and ranks that have a propensity: how often they were shown, of how many rows.
 
-    The propensity is that of the documents of the rank: logs may lack whole rows of a session.
+    Only what was shown has one, so a cell's impressions follow the binomial law given that they are
+    at least 1. The propensity is that of the documents of the rank: logs may lack rows.
     """
-    sums, shown = (flat.query_sums(each, counts.offsets) for each in (recorded, counts.impressions))
-    at_rank = flat.spread(shown, counts.offsets)
-    chance = recorded / np.maximum(flat.spread(sums, counts.offsets), _TINY)
-    often = at_rank * chance >= _LEAST
-    return counts.impressions[often], at_rank[often], np.minimum(chance[often], 1.0)
+
+    query: Ints
+    shown: Ints
+    trials: Ints
+    chance: Floats
+
+    @classmethod
+    def of(cls, counts: Counts, recorded: Floats) -> _Cells:
+        sums = flat.spread(flat.query_sums(recorded, counts.offsets), counts.offsets)
+        trials = flat.spread(flat.query_sums(counts.impressions, counts.offsets), counts.offsets)
+        chance = np.minimum(recorded / np.maximum(sums, _TINY), 1.0)
+        told = (recorded > 0) & (counts.impressions > 0) & (chance < 1)
+        query = np.broadcast_to(flat.query_of(counts.offsets)[:, None], recorded.shape)
+        return cls(query[told], counts.impressions[told], trials[told], chance[told])
+
+    def moments(self) -> tuple[Floats, Floats]:
+        """Mean and variance of impressions, given that there is one."""
+        n, p = self.trials.astype(np.float64), self.chance
+        some = -np.expm1(n * np.log1p(-p))
+        mean = n * p / some
+        square = (n * p * (1 - p) + (n * p) ** 2) / some
+        return mean, np.maximum(square - mean**2, 0.0)
+
+    def often(self) -> _Cells:
+        """Those that should have been seen ten times: nearly all such cells were."""
+        chosen = self.trials * self.chance >= _LEAST
+        return _Cells(
+            self.query[chosen], self.shown[chosen], self.trials[chosen], self.chance[chosen]
+        )
 
 
-def _by_cell(counts: Counts, recorded: Floats) -> float:
-    """The smallest p-value of a cell, times their number (Bonferroni); 1 where there is none."""
-    shown, trials, chance = _cells(counts, recorded)
-    if shown.size == 0:
-        return 1.0
-    tail = np.minimum(binom.sf(shown - 1, trials, chance), binom.cdf(shown, trials, chance))
-    return float(min(1.0, 2 * tail.min() * shown.size))
+def _by_cell(cells: _Cells) -> float | None:
+    """The smallest p-value of a cell, times their number (Bonferroni); none where there is none."""
+    often = cells.often()
+    if often.shown.size == 0:
+        return None
+    of = often.trials, often.chance
+    tail = np.minimum(binom.sf(often.shown - 1, *of), binom.cdf(often.shown, *of))
+    return float(min(1.0, 2 * tail.min() * often.shown.size))
 
 
-def _by_size(counts: Counts, recorded: Floats) -> float:
-    """Cells of propensities of like size together, which tells where each was seen a few times."""
-    shown, trials, chance = _cells(counts, recorded)
-    if shown.size == 0:
-        return 1.0
-    edges = np.quantile(chance, np.linspace(0, 1, _BINS + 1)[1:-1])
-    bins = np.searchsorted(edges, chance)
-    off = np.bincount(bins, shown - trials * chance, _BINS)
-    variance = np.bincount(bins, trials * chance * (1 - chance), _BINS)
-    tested = variance > 0
+def _by_size(cells: _Cells) -> float | None:
+    """Cells of propensities of like size together."""
+    mean, variance = cells.moments()
+    if cells.shown.size < _BINS:
+        return None
+    edges = np.quantile(cells.chance, np.linspace(0, 1, _BINS + 1)[1:-1])
+    bins = np.searchsorted(edges, cells.chance)
+    off = np.bincount(bins, cells.shown - mean, _BINS)
+    spread = np.bincount(bins, variance, _BINS)
+    tested = spread >= _LEAST
     if not tested.any():
-        return 1.0
-    surprise = np.abs(off[tested]) / np.sqrt(variance[tested])
+        return None
+    surprise = np.abs(off[tested]) / np.sqrt(spread[tested])
     return float(min(1.0, 2 * norm.sf(surprise.max()) * int(tested.sum())))
+
+
+def _by_spread(cells: _Cells, queries: int) -> float | None:
+    """Whether impressions of cells of a query differ more than by chance, over all queries.
+
+    Squared distances from the mean, less the variance and in units of it, have mean 0 if the
+    propensities are right. Cells of a query depend on each other, so that queries are summed
+    first and their own spread is taken: it needs a number of them.
+    """
+    mean, variance = cells.moments()
+    known = variance > _TINY
+    excess = ((cells.shown - mean) ** 2 - variance)[known] / variance[known]
+    sums = np.bincount(cells.query[known], excess, queries)
+    seen = np.bincount(cells.query[known], minlength=queries) > 0
+    each = sums[seen]
+    if each.size < _QUERIES or not each.any():
+        return None
+    return float(2 * t.sf(abs(each.sum()) / np.sqrt(each @ each), each.size - 1))

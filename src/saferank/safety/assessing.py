@@ -23,7 +23,7 @@ from saferank.evaluation.outside import with_outside
 from saferank.evaluation.sessions import LogRows
 from saferank.learning import Card, Ranker
 from saferank.logs.sources import LogName
-from saferank.policies import ProductionFit
+from saferank.policies import ProductionFit, ProductionPolicy
 from saferank.safety.assessment import Assessment, ClickChange, LogFacts, RankRate
 from saferank.safety.certificate import Certificate
 from saferank.safety.certifying import certify
@@ -144,6 +144,7 @@ def assess(
     known = evidence_for(ranker, data, judged, users, shown, vector)
     rows = None if log is None else (_rows_of(log, counts, judged), data)
     found = _estimate(*_owed(known, served, vector), rule, rows)
+    found = replace(found, filled=_filled(shown, counts.part("all")))
     assert fit is not None
     seen = served_exposures(ranker, data, shown, vector, deployed, promised, measured=users.alpha)
     clicks = _clicks(*_owed(known, seen, users.alpha), rule, rows)
@@ -243,6 +244,8 @@ class _Found:
     """Most utility per session that there can be."""
     difference: Interval
     """Estimate and interval with clipped weights."""
+    filled: float = 1.0
+    """Share of the ranks that production's lists fill."""
 
     def test(
         self,
@@ -257,6 +260,7 @@ class _Found:
         problems = self._problems(users, fit, self.difference, production)
         assumes = (
             certificate.assumptions[3],
+            *_lengths(self.filled),
             "The sessions to judge by had no part in the ranker." if not flatters else FLATTERS,
         )
         return ClickTest(
@@ -284,6 +288,23 @@ class _Found:
                 f" per session), so the click model or production's policy is wrong"
             )
         return tuple(problems)
+
+
+def _lengths(filled: float) -> tuple[str, ...]:
+    if filled == 1:
+        return ()
+    return (
+        f"Lists are not always full: {1 - filled:.1%} of their rows are not in the log. The new "
+        f"ranker's are taken to be as long, and rows to be missing whatever they show.",
+    )
+
+
+def _filled(policy: ProductionPolicy, counts: Counts) -> float:
+    if policy.filled is None:
+        return 1.0
+    there = np.arange(counts.ranks) < flat.sizes(counts.offsets)[:, None]
+    owed = counts.sessions @ there.sum(axis=1)
+    return float(counts.sessions @ (policy.filled * there).sum(axis=1) / max(owed, 1))
 
 
 def _estimate(

@@ -155,8 +155,8 @@ class _Pair:
         """Exposures of new and production on some queries, with production's sampling error."""
         offsets = part.data.offsets
         scores = scores_of(self.new, part, "ranker")
-        omega = exposure_of(scores, self.weights, offsets, self.deployed)
         old = self.production.take(part.queries, part.positions, offsets)
+        omega = exposure_of(scores, self.weights, offsets, self.deployed, old.filled)
         short = old.shortfall(self.weights, ERROR * part.queries.size / self.data.queries)
         return with_shortfall(omega, old.exposure(self.weights), offsets, short)
 

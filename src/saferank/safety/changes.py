@@ -57,8 +57,8 @@ def changes(
     part = chosen(data, queries)
     offsets = part.data.offsets
     after = scores_of(new, part, "new")
-    omega = exposure_of(after, weights, offsets, deployed)
     old = production.take(part.queries, part.positions, offsets)
+    omega = exposure_of(after, weights, offsets, deployed, old.filled)
     before, omega0 = old.ranking_scores(), old.exposure(weights)
     query_ids, doc_ids = part.data.ids()
     places = np.stack([_places(before, offsets), _places(after, offsets)], axis=1)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from saferank.counts import Counts
+from saferank.counts.sketch import Sketch
 from saferank.learning import Card, Ranker
 
 FLATTERS = (
     "The estimate is made of sessions that the ranker was learned from: it flatters the ranker."
 )
+SOME = 0.01
+"""Share of sessions in common that is let pass: a session may lie on both sides of midnight."""
 _WHAT_TO_DO = (
     "judge by other sessions (`saferank count` sets 20 % aside unless told --judge 0; learn from "
     "such counts), or give --same-sessions (same_sessions=True) for an estimate that flatters"
@@ -17,7 +20,8 @@ _WHAT_TO_DO = (
 def shared_sessions(ranker: object, counts: Counts) -> str | None:
     """Why the sessions to judge by had a part in the ranker, in one sentence; None: not known to.
 
-    Compared are fingerprints of counts, as the ranker's card and that of its regression have them.
+    Compared are fingerprints of counts and samples of the sessions' ids, as the ranker's card and
+    that of its regression have them.
     """
     if not isinstance(ranker, Ranker):
         return None
@@ -27,6 +31,25 @@ def shared_sessions(ranker: object, counts: Counts) -> str | None:
 
 
 def _shared(card: Card, counts: Counts) -> str | None:
+    return _same(card, counts) or _sampled(card, counts)
+
+
+def _sampled(card: Card, counts: Counts) -> str | None:
+    """By samples of the sessions' ids: also where the log was counted in another way."""
+    own = (counts if counts.judge is None else counts.judge).sketch
+    if card.sketch is None or own is None:
+        return None
+    share = own.shared(Sketch.from_record(card.sketch))
+    if share is None or share <= SOME:
+        return None
+    what = "the ranker" if card.method != "relevance" else "the ranker's regression"
+    return (
+        f"About {share:.0%} of the sessions to judge by are among those that {what} was learned "
+        f"from: {_WHAT_TO_DO}."
+    )
+
+
+def _same(card: Card, counts: Counts) -> str | None:
     if card.learned_from is None:
         return None
     whole = counts.part("all").fingerprint()

@@ -90,7 +90,8 @@ def served_exposures(
     scores = all_scores(check_policy(ranker, data, "ranker"), data, "ranker")
 
     def exposures(w: Floats) -> tuple[Floats, Floats]:
-        return exposure_of(scores, w, data.offsets, deployed), production.exposure(w)
+        new = exposure_of(scores, w, data.offsets, deployed, production.filled)
+        return new, production.exposure(w)
 
     if guard is None:
         return *exposures(weights if measured is None else measured), np.ones(data.queries)

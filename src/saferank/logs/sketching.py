@@ -1,0 +1,59 @@
+"""A sketch of the sessions of a log, in one look at their ids."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from saferank.counts.hashing import BITS, Hash
+from saferank.counts.sketch import STEP, Sketch, Sketches, bits_for
+from saferank.logs.engines.running import Engine
+
+_SEED = 20
+"""Of the hash of sketches: one for all logs, as they are compared with each other."""
+
+
+def sketch_of(running: Engine, ids: Any, hashed: Hash | None, sessions: int) -> Sketches:
+    """The sampled sessions of an Ibis column of ids, and those of them to judge by.
+
+    `sessions` is about how many there are.
+    """
+    bits = bits_for(sessions)
+    table = ids.as_table().rename(session_id=ids.get_name())
+    column = table.session_id
+    chosen = table.filter(column.notnull(), _ends(column, bits, running.name)).distinct()
+    column = chosen.session_id
+    value = _value(column, running.name)
+    judged = {} if hashed is None else {"judged": hashed.chooses(column)}
+    found = running.fetch(chosen.select(value=value, **judged)).to_pydict()
+    everything = Sketch(bits, frozenset(map(str, found["value"])))
+    if hashed is None:
+        return Sketches(everything)
+    pairs = zip(found["value"], found["judged"], strict=True)
+    return Sketches(everything, Sketch(bits, frozenset(str(v) for v, own in pairs if own)))
+
+
+def _hash(engine: str, seed: int) -> Hash:
+    return Hash(1.0, seed, engine)
+
+
+def _ends(column: Any, bits: int, engine: str) -> Any:
+    """Whether the hash of an id ends in so many zero bits."""
+    import ibis
+
+    if bits == 0:
+        return ibis.literal(True)
+    if column.type().is_string():
+        return _hash(engine, _SEED).digest(column).substr(16 - bits // STEP, bits // STEP) == (
+            "0" * (bits // STEP)
+        )
+    return (_hash(engine, _SEED).mixed(column) & ((1 << bits) - 1)) == 0
+
+
+def _value(column: Any, engine: str) -> Any:
+    """62 bits of a whole number, or 64 of text, as text; the sampled ones are the last."""
+    import ibis
+
+    if column.type().is_string():
+        return ibis.literal("x") + _hash(engine, _SEED).digest(column).substr(0, 16)
+    low, high = (_hash(engine, seed).mixed(column) for seed in (_SEED, _SEED + 1))
+    return (high * (1 << BITS) + low).cast("string")
