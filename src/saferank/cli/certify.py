@@ -43,7 +43,8 @@ ProductionPolicyOption = Annotated[
     str,
     typer.Option(
         "--production-policy",
-        help="What production does: auto (by the log), sampled, sorted, observed or uniform.",
+        help="What production does: auto (by the log), sampled, sorted, observed, "
+        "recorded or uniform.",
     ),
 ]
 Weights = Annotated[

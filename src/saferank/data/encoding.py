@@ -60,16 +60,14 @@ class Encoding:
         object.__setattr__(self, "numbers", rest)
 
     @classmethod
-    def fit(cls, features: Features, schema: FeatureSchema, fill: Floats) -> Encoding | None:
-        """The encoding that features need: none where all are numbers without gaps.
+    def fit(cls, features: Features, schema: FeatureSchema, fill: Floats) -> Encoding:
+        """The encoding that features need; what is missing elsewhere is filled in, too.
 
         `fill` is the mean of each feature as it is scaled.
         """
         gaps = _gaps(features)
         kinds = [feature.kind for feature in schema.features]
         categories = [place for place, kind in enumerate(kinds) if kind == "category"]
-        if not categories and not gaps.any():
-            return None
         levels = [_frequent(features[:, place]) for place in categories]
         marked = np.flatnonzero(gaps).tolist()
         return cls(tuple(fill.tolist()), tuple(marked), tuple(categories), tuple(levels))
@@ -82,11 +80,20 @@ class Encoding:
 
     def apply(self, features: Features, scaled: Features) -> Features:
         """The columns of documents, from their features as they are and as they are scaled."""
+        if not self.marked and not self.categories:
+            return self._without_gaps(scaled)
         encoded = np.empty((features.shape[0], self.outputs), dtype=np.float32)
         for start in range(0, features.shape[0], _ROWS):
             rows = slice(start, start + _ROWS)
             self._fill_in(encoded[rows], features[rows], scaled[rows])
         return encoded
+
+    def _without_gaps(self, scaled: Features) -> Features:
+        """The features themselves; a copy only where something is missing."""
+        if not _gaps(scaled).any():
+            return scaled
+        filled: Features = np.where(np.isnan(scaled), np.array(self.fill, np.float32), scaled)
+        return filled
 
     def _fill_in(self, encoded: Features, features: Features, scaled: Features) -> None:
         numbers = scaled[:, self.numbers]

@@ -120,8 +120,7 @@ class Scaling:
         plain = cls(kind, data.width, centre, spread, low, high)
         if not encode:
             return plain
-        encoding = Encoding.fit(data.features, data.schema, plain._means(data))
-        return plain if encoding is None else replace(plain, encoding=encoding)
+        return replace(plain, encoding=Encoding.fit(data.features, data.schema, plain._means(data)))
 
     def _means(self, data: RankingData) -> Floats:
         """Mean of each scaled feature over the documents that have it; 0 where none has."""

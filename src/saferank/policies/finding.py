@@ -18,5 +18,9 @@ def production_finding(counts: Counts, scores: Floats) -> Finding:
     _, fit = choose_production(counts, scores)
     if fit.kind != "observed":
         return Finding("production", fit.kind, "good", fit.sentence)
-    advice = "Nothing needs to be done: propensities come from the log's own frequencies."
+    advice = (
+        "Propensities come from the log's own frequencies. If production changed while the log was "
+        "made, count the days since (--where day>=2026-01-31): rankers are compared with what the "
+        "whole log shows."
+    )
     return Finding("production", fit.kind, "note", fit.sentence, advice)

@@ -130,7 +130,7 @@ def assess(
     )  # fmt: skip
     if counts is None:
         decided = verdict(certificate, guard=guard, by=by)
-        return Assessment(decided, certificate, fit=fit, guarded=guard)
+        return Assessment(decided, certificate, fit=fit, guarded=guard, ranker=_name(ranker))
     if users is None:
         raise InputError("`users` must be given with counts: the ranker's card names none.")
     require(
@@ -138,17 +138,22 @@ def assess(
         "model, so that certificate and estimate speak of the same metric", w and len(w),
     )  # fmt: skip
     judged, flatters = judged_counts(ranker, counts, same_sessions)
+    _check_queries(judged, method)
     vector = np.asarray(certificate.weights)
     promised = certificate.promise if guard else None
     served = served_exposures(ranker, data, shown, vector, deployed, promised)
     known = evidence_for(ranker, data, judged, users, shown, vector)
     rows = None if log is None else (_rows_of(log, counts, judged), data)
     found = _estimate(*_owed(known, served, vector), rule, rows)
-    found = replace(found, filled=_filled(shown, counts.part("all")))
     assert fit is not None
+    found = replace(
+        found,
+        filled=_filled(shown, counts.part("all")),
+        misfits=known_misfits(users, fit, judged),
+    )
     seen = served_exposures(ranker, data, shown, vector, deployed, promised, measured=users.alpha)
     clicks = _clicks(*_owed(known, seen, users.alpha), rule, rows)
-    test = found.test(clicks, users, fit, certificate, rule, flatters is not None)
+    test = found.test(clicks, certificate, rule, flatters is not None)
     evaluation = found.evaluation
     old = interval(evaluation.production, method, confidence)
     # no support, no number
@@ -167,7 +172,22 @@ def assess(
         flatters=flatters,
         guarded=guard,
         log=_log_facts(fit, counts, judged, users),
+        ranker=_name(ranker),
     )
+
+
+def _check_queries(judged: Counts, method: str) -> None:
+    """Of one query nothing can be said of queries to come."""
+    seen = int(np.count_nonzero(judged.sessions))
+    if seen < 2 and method in ("clustered", "bootstrap"):
+        raise InputError(
+            "`counts` must have sessions to judge by of at least two queries; got one: "
+            "--method normal (method='normal') judges the ranker on that query alone."
+        )
+
+
+def _name(ranker: Policy) -> str | None:
+    return ranker.fingerprint() if isinstance(ranker, Ranker) else None
 
 
 _Served = tuple[Floats, Floats, Evidence]
@@ -246,18 +266,18 @@ class _Found:
     """Estimate and interval with clipped weights."""
     filled: float = 1.0
     """Share of the ranks that production's lists fill."""
+    misfits: tuple[str, ...] = ()
+    """What is known to be wrong of what the estimates rest on."""
 
     def test(
         self,
         clicks: ClickChange,
-        users: ClickModel,
-        fit: ProductionFit,
         certificate: Certificate,
         rule: Rule,
         flatters: bool,
     ) -> ClickTest:
         production = interval(self.evaluation.production, rule.method, rule.confidence)
-        problems = self._problems(users, fit, self.difference, production)
+        problems = self._problems(self.difference, production)
         assumes = (
             certificate.assumptions[3],
             *_lengths(self.filled),
@@ -268,10 +288,8 @@ class _Found:
             problems, assumes, flatters,
         )  # fmt: skip
 
-    def _problems(
-        self, users: ClickModel, fit: ProductionFit, difference: Interval, production: Interval
-    ) -> tuple[str, ...]:
-        problems = [*known_misfits(users, fit)]
+    def _problems(self, difference: Interval, production: Interval) -> tuple[str, ...]:
+        problems = [*self.misfits]
         refusal = self.evaluation.support.refusal()
         if refusal is not None:
             problems.append(refusal)

@@ -8,8 +8,9 @@ from typing import Any
 
 from saferank._core.files import read_json, write_json
 from saferank._core.records import from_dict
-from saferank.errors import require
+from saferank.errors import InputError, require
 from saferank.evaluation import Deployed, Interval, LowerBound, Support
+from saferank.learning import Ranker
 from saferank.policies import ProductionFit
 from saferank.safety.certificate import Certificate
 from saferank.safety.decisions import Decision
@@ -97,6 +98,8 @@ class Assessment:
     log: LogFacts | None = None
     truth: TrueChange | None = None
     """The truth, where a simulation knows it."""
+    ranker: str | None = None
+    """Fingerprint of the ranker that it is of."""
 
     def change(self, value: float) -> float:
         """A difference as a share of production's estimated utility."""
@@ -119,7 +122,13 @@ class Assessment:
         path = Path(folder) / FILE
         rule = f"with {FILE}: run `saferank certify` first"
         require(path.is_file(), "run", rule, str(folder))
-        return cls.from_record(read_json(path))
+        assessment = cls.from_record(read_json(path))
+        own = None if assessment.ranker is None else Ranker.load(folder).fingerprint()
+        if own != assessment.ranker:
+            raise InputError(
+                f"`{folder}` holds the assessment of another ranker: run `saferank certify` again."
+            )
+        return assessment
 
     @classmethod
     def from_record(cls, record: Any) -> Assessment:

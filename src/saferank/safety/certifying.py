@@ -224,7 +224,7 @@ _OLD = {
     "sampled": "Production draws its rankings by Plackett-Luce over its score.",
     "sorted": "Production sorts documents by its score, ties in the order of the items.",
     "uniform": "Production shows documents in uniformly random order.",
-    "observed": "Production goes on showing documents as often as in the log; how far those "
+    "observed": "Production goes on showing documents as often as in the whole log; how far those "
     f"frequencies may be off is allowed for (all queries at once, confidence {1 - ERROR:.0%}).",
     "recorded": "Production's propensities are those recorded in the log.",
 }

@@ -163,7 +163,12 @@ def compare(
     clicks = float(known.counts.clicks.sum() / judged.total)
     candidates = _at_once(told, clicks, 1 - confidence, seed)
     return Comparison(
-        (*candidates, *refused), clicks, judged.total, confidence, fit, known_misfits(model, fit)
+        (*candidates, *refused),
+        clicks,
+        judged.total,
+        confidence,
+        fit,
+        known_misfits(model, fit, judged),
     )
 
 

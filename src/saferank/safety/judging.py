@@ -8,7 +8,8 @@ import numpy as np
 
 from saferank._core import flat
 from saferank._core.flat import Floats
-from saferank.clicks import ClickModel
+from saferank.clicks import ClickModel, check_click_model
+from saferank.clicks.bias.misfit import SIGNIFICANT
 from saferank.counts import Counts
 from saferank.data import RankingData
 from saferank.errors import InputError, require
@@ -121,11 +122,17 @@ def evidence_for(
     return Evidence(judged, users, by_policy(production, users, weights), predictions, shown)
 
 
-def known_misfits(users: ClickModel, fit: ProductionFit) -> tuple[str, ...]:
+MATTERS = 0.1
+"""Deviation of click rates, as a share of them, from which a click model is not relied on."""
+
+
+def known_misfits(users: ClickModel, fit: ProductionFit, judged: Counts) -> tuple[str, ...]:
     """What is known to be wrong of what every estimate rests on, in words."""
     problems = []
     if users.doubt:
         problems.append(users.doubt)
+    else:
+        problems += _contradicted(users, judged)
     if fit.fits is False:
         problems.append(f"production's policy does not fit ({fit.sentence.rstrip('.')})")
     return tuple(problems)
@@ -134,3 +141,13 @@ def known_misfits(users: ClickModel, fit: ProductionFit) -> tuple[str, ...]:
 def estimator_for(known: Evidence) -> tuple[str, str]:
     """Estimator and control variate: doubly robust where there are predictions."""
     return ("affine-ips", "additive") if known.predictions is None else ("dr", "none")
+
+
+def _contradicted(users: ClickModel, judged: Counts) -> list[str]:
+    """Whether the sessions to judge by speak against the click model, wherever it is from."""
+    rate = float(judged.clicks.sum() / max(int(judged.impressions.sum()), 1))
+    check = check_click_model(judged, users)
+    if check.p_value >= SIGNIFICANT or check.size < MATTERS * rate:
+        return []
+    said = check.verdict.rstrip(".")
+    return [f"the click model is not that of these users ({said[0].lower()}{said[1:]})"]

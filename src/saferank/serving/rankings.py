@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from saferank._core import flat
 from saferank._core.flat import Array, Floats
+from saferank.counts.arrays import MOST_RANKS
 from saferank.data import RankingData
 from saferank.errors import InputError, require
 from saferank.evaluation import Deployed, Policy
@@ -62,6 +63,17 @@ class Serving:
                 )
         return cls(ranker, one.deployed, certified, guard)
 
+    def warnings(self) -> list[str]:
+        """Where what is served is not what was found fit to be shipped."""
+        certified = self.certified
+        if certified is None:
+            return []
+        if not certified.decision.ship:
+            return [f"Warning: the last verdict on this run is: {certified.decision.sentence}"]
+        if certified.decision.guard is not None and not self.guard:
+            return ["Warning: this run was found fit to be shipped with the guard: give --guard."]
+        return []
+
     def guarded(self, production: Policy | None) -> Guard:
         """The guard that was certified, around this ranker."""
         assert self.certified is not None
@@ -96,6 +108,8 @@ def scores_of_lists(table: pa.Table, data: RankingData) -> Floats:
     for query, document, rank in zip(*(table[name].to_pylist() for name in names), strict=True):
         key = (str(query), str(document))
         require(key not in listed, "production's lists", "with each document once per query", key)
+        number = isinstance(rank, int | float) and not isinstance(rank, bool) and rank == rank
+        require(number, "rank of production's lists", "a number", rank)
         listed[key] = -float(rank)
     query_ids, doc_ids = data.ids()
     queries = np.asarray(query_ids)[flat.query_of(data.offsets)]
@@ -126,7 +140,8 @@ def rankings(
     for `session`.
     """
     length = serving.ranker.k if k is None else k
-    told = []
+    require(1 <= length <= MOST_RANKS, "k", f"from 1 to {MOST_RANKS:,}", length)
+    told = serving.warnings()
     if production is not None and not isinstance(production, Ranker) and not callable(production):
         # scores travel with the items, so that some queries of them take theirs along
         data = replace(data, production=np.asarray(production, dtype=np.float64))

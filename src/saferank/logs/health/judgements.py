@@ -67,12 +67,18 @@ def rows(report: CountReport) -> Finding:
     return Finding("bad rows", report.bad_rows, severity, meaning, advice)
 
 
+MOST_CLICKED = 0.99
+
+
 def clicks(report: CountReport) -> Finding:
     """Is anything clicked?"""
     rate = report.clicks / max(1, report.impressions)
     meaning = f"{report.clicks:,} clicks on {report.impressions:,} impressions ({rate:.2%})."
     if report.clicks == 0:
         return Finding("clicks", 0, "problem", meaning, "Find out where the clicks went.")
+    if rate > MOST_CLICKED:
+        advice = "Find out where the rows without a click went: people do not click everything."
+        return Finding("clicks", report.clicks, "problem", meaning, advice)
     if report.clicks < FEW_CLICKS:
         advice = "Collect more: estimates from so few clicks are mostly noise."
         return Finding("clicks", report.clicks, "warning", meaning, advice)
