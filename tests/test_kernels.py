@@ -17,7 +17,7 @@ PACKAGE = {
 }
 RUN = """
 from pathlib import Path
-from saferank import kernels
+from saferank._core import kernels
 kernels._SOURCES = kernels._sources(Path("."))
 from outer import outer
 print(outer(1), sum(outer.stats.cache_hits.values()))

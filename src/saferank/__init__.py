@@ -65,6 +65,7 @@ __all__ = [
     "safety",
     "scorers",
     "serving",
+    "testing",
 ]
 _FROM = {
     "errors": ("InputError",),
