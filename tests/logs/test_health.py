@@ -330,3 +330,20 @@ def test_real_logs(shared_data: Path, name: str, verdict: str, queries: int, cli
     assert health.verdict == verdict
     assert (health.report.queries, health.report.clicks) == (queries, clicks)
     assert bool(health.by_day) == name.startswith("obd")
+
+
+@pytest.mark.parametrize(
+    ("lost", "severity"), [(0.0, "good"), (0.2, "note"), (0.7, "warning"), ("rank 2", "warning")]
+)
+def test_lists_that_are_not_full_are_told(lost, severity):
+    rng = np.random.default_rng(0)
+    sessions = np.repeat(np.arange(3000), 3)
+    rank = np.tile([1, 2, 3], 3000)
+    log = pa.table(
+        {"session_id": sessions, "query_id": sessions % 7, "doc_id": rng.permuted(rank),
+         "rank": rank, "click": rng.integers(0, 2, rank.size)}
+    )  # fmt: skip
+    kept = rank != 2 if lost == "rank 2" else rng.random(rank.size) >= lost
+    health = sr.logs.check_log(log.filter(pa.array(kept)))
+    found = next(one for one in health.findings if one.name == "full lists")
+    assert found.severity == severity

@@ -112,6 +112,7 @@ def _judged(
         judgements.rows(found.report),
         judgements.clicks(found.report),
         judgements.ranks(by_rank),
+        judgements.lengths(by_rank, queries.sessions),
         judgements.once(queries),
         judgements.variety(queries),
         judgements.links(documents, overlap, queries),

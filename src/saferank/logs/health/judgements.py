@@ -27,6 +27,7 @@ RISE = 3.0
 """Standard errors by which a click rate may exceed that of the rank above by chance."""
 DRIFT, DRIFT_ERRORS = 0.25, 4.0
 THIN_DAY = 0.2
+FULL, HALF = 0.99, 0.5
 LOW_SUPPORT = 0.1
 MANY_UNKNOWN = 0.05
 LINK = 10.0
@@ -112,6 +113,26 @@ def ranks(by_rank: Sequence[Rate]) -> Finding:
         meaning += f" They rise at rank {', '.join(rising)}."
     advice = "Check how ranks are numbered and whether other results share the page."
     return Finding("click rate by rank", first.rate, "warning", meaning, advice)
+
+
+def lengths(by_rank: Sequence[Rate], sessions: int) -> Finding:
+    """Are lists full? What is missing counts for nobody, but should be known."""
+    last = max((int(rate.at) for rate in by_rank), default=1)
+    there = sum(rate.impressions for rate in by_rank)
+    share = min(1.0, there / max(sessions * last, 1))
+    meaning = f"{share:.1%} of the rows of {sessions:,} lists of {last} are in the log."
+    absent = sorted(set(range(1, last + 1)) - {int(r.at) for r in by_rank if r.impressions})
+    if absent:
+        meaning += f" Nothing is logged at rank {', '.join(map(str, absent[:5]))}."
+        advice = "Log every shown document: of ranks that are not logged nothing can be said."
+        return Finding("full lists", share, "warning", meaning, advice)
+    if share >= FULL:
+        return Finding("full lists", share, "good", meaning)
+    advice = (
+        "Where lists are cut, this is as it should be, and new rankers are judged in lists of the "
+        "same lengths; where rows get lost on the way, find out where."
+    )
+    return Finding("full lists", share, "note" if share >= HALF else "warning", meaning, advice)
 
 
 def _errors_apart(one: Rate, other: Rate) -> float:
