@@ -36,7 +36,7 @@ def main(topics: list[str]) -> int:
             )
             holds = {None: "", True: "yes", False: "NO"}[row.holds]
             table.add_row(row.what, f"{row.value:.4g}", row.unit, row.wanted, holds)
-            rows.append(row.record())
+            rows.append(row.to_dict())
             missed += row.holds is False
         console.print(table)
         machine = {"python": platform.python_version(), "numpy": np.__version__}

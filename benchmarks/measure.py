@@ -18,7 +18,7 @@ class Row:
     wanted: str = ""
     holds: bool | None = None
 
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The row for JSON."""
         return asdict(self)
 

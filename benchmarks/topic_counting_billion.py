@@ -29,7 +29,7 @@ choice = EngineChoice(memory="{LIMIT}")
 table = count(sys.argv[1], output=sys.argv[2], engine=choice, use_sessions=False)
 status = Path("/proc/self/status").read_text()
 peak = next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))
-print(json.dumps({{"peak": int(peak) * 1024, **table.report.record()}}))
+print(json.dumps({{"peak": int(peak) * 1024, **table.report.to_dict()}}))
 """
 
 

@@ -179,7 +179,7 @@ def _read_trees(data: bytes, folder: Path) -> None:
 
 def _bias_seeds(_: Path) -> list[bytes]:
     model = sr.clicks.trust_bias()
-    return [json.dumps(one).encode() for one in (model.record(), {**model.record(), "more": [1]})]
+    return [json.dumps(one).encode() for one in (model.to_dict(), {**model.to_dict(), "more": [1]})]
 
 
 def _read_bias(data: bytes, folder: Path) -> None:
@@ -217,7 +217,7 @@ def _read_assessment(data: bytes, folder: Path) -> None:
 
     (folder / FILE).write_bytes(data)
     found = Assessment.load(folder)
-    again = Assessment.from_record(json.loads(json.dumps(found.record())))
+    again = Assessment.from_dict(json.loads(json.dumps(found.to_dict())))
     ensure(again == found, "an assessment that changes when it is written")
     for interval in (found.new, found.production, found.difference):
         if interval is not None:

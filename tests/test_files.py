@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 
 from saferank._core import files, progress
-from saferank._core.files import read_json, whole_file, whole_folder, write_json
+from saferank._core.files import atomic_file, atomic_folder, read_json, write_json
 from saferank.errors import InputError, require
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path):
     path = tmp_path / "deep" / "file.txt"
-    with whole_file(path) as temporary:
+    with atomic_file(path) as temporary:
         temporary.write_text("one")
         assert not path.exists()
     assert path.read_text() == "one"
-    with pytest.raises(RuntimeError), whole_file(path) as temporary:
+    with pytest.raises(RuntimeError), atomic_file(path) as temporary:
         temporary.write_text("two")
         raise RuntimeError
     assert path.read_text() == "one"
@@ -28,7 +28,7 @@ HOLDS = ("x.json", "y.txt", "page.html")
 
 
 def save(path: Path, number: int) -> None:
-    with whole_folder(path, holds=HOLDS) as temporary:
+    with atomic_folder(path, holds=HOLDS) as temporary:
         write_json(temporary / "x.json", {"n": number})
 
 
@@ -37,7 +37,7 @@ def test_a_folder_is_replaced_whole_or_not_at_all(tmp_path):
     for number in (1, 2):
         save(path, number)
         assert read_json(path / "x.json") == {"n": number}
-    with pytest.raises(KeyboardInterrupt), whole_folder(path, holds=HOLDS) as temporary:
+    with pytest.raises(KeyboardInterrupt), atomic_folder(path, holds=HOLDS) as temporary:
         write_json(temporary / "x.json", {"n": 3})
         raise KeyboardInterrupt
     assert read_json(path / "x.json") == {"n": 2}
@@ -121,7 +121,7 @@ def test_what_saferank_did_not_write_is_never_replaced(make, tmp_path):
 
 def test_what_comes_while_a_folder_is_made_is_not_replaced_either(tmp_path):
     path = tmp_path / "run"
-    with pytest.raises(InputError, match=r"thesis\.txt"), whole_folder(path, holds=HOLDS):
+    with pytest.raises(InputError, match=r"thesis\.txt"), atomic_folder(path, holds=HOLDS):
         foreign_file(path)
     assert (path / "thesis.txt").read_text() == "mine"
 

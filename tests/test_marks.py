@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from saferank._core.charts import save_chart
-from saferank._core.files import check_file, read_json, whole_file, write_json
+from saferank._core.files import atomic_file, check_file, read_json, write_json
 from saferank._core.marks import is_marked, kind_of, mark, parquet_mark
 from saferank.errors import InputError
 
@@ -79,7 +79,7 @@ def test_damaged_files_are_not_ours(data, tmp_path):
 
 def test_formats_without_room_are_labelled_until_they_are_changed(tmp_path):
     path = tmp_path / "rankings.csv"
-    with whole_file(path) as temporary:
+    with atomic_file(path) as temporary:
         temporary.write_text("query_id,doc_id\na,1\n")
     if not hasattr(os, "getxattr") or not os.listxattr(path):
         pytest.skip("this file system has no extended attributes")

@@ -81,7 +81,7 @@ def test_file_of_a_model(tmp_path: Path) -> None:
     path = tmp_path / "bias.json"
     trust_bias(7).save(path)
     again = ClickModel.load(path)
-    assert again.record() == trust_bias(7).record()
+    assert again.to_dict() == trust_bias(7).to_dict()
     path.write_text(json.dumps({"alpha": [0.5]}))
     with pytest.raises(InputError, match="beta"):
         ClickModel.load(path)
@@ -105,7 +105,7 @@ def test_files_of_what_is_no_model(alpha: object, tmp_path: Path) -> None:
 
 
 def test_at_cuts_or_pads_with_ranks_without_clicks() -> None:
-    assert trust_bias(5).at(2).record() == trust_bias(2).record()
+    assert trust_bias(5).at(2).to_dict() == trust_bias(2).to_dict()
     assert position_bias(1).at(3).alpha.tolist() == [1.0, 0.0, 0.0]
 
 

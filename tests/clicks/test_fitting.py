@@ -287,7 +287,7 @@ def test_a_fit_is_saved_as_a_click_model(tmp_path: Path) -> None:
     fit.save(tmp_path / "bias.json")
     again = ClickModel.load(tmp_path / "bias.json")
     np.testing.assert_array_equal(again.alpha, fit.model.alpha)
-    assert fit.record()["identifiability"]["identified"]
+    assert fit.to_dict()["identifiability"]["identified"]
 
 
 def test_the_same_seed_gives_the_same_fit_and_chance() -> None:
@@ -295,7 +295,7 @@ def test_the_same_seed_gives_the_same_fit_and_chance() -> None:
     first, second, third = (
         fit_position_bias(counts, method="harvest", folds=10, seed=seed) for seed in (0, 0, 1)
     )
-    assert first.record() == second.record()
+    assert first.to_dict() == second.to_dict()
     np.testing.assert_array_equal(first.slope_error, third.slope_error)
     assert first.misfit.expected != third.misfit.expected
 

@@ -79,4 +79,4 @@ def test_a_stochastic_policy_connects_all_ranks() -> None:
     assert identifiability(flat).identified
     fixed = simulate(data, scores, trust_bias(), 10_000, seed=0, deterministic=True)
     assert identifiability(fixed).deterministic
-    assert identifiability(fixed).record()["components"] == [[1], [2], [3], [4], [5]]
+    assert identifiability(fixed).to_dict()["components"] == [[1], [2], [3], [4], [5]]

@@ -75,7 +75,7 @@ def test_saved_and_loaded_it_is_the_same_to_the_bit(kind: str) -> None:
     train, test = world(0), world(1)
     for encode in (False, True):
         fitted = Scaling.fit(train, kind, encode=encode)
-        loaded = Scaling.from_record(json.loads(json.dumps(fitted.record())))
+        loaded = Scaling.from_dict(json.loads(json.dumps(fitted.to_dict())))
         one, two = (s.apply(test).features for s in (fitted, loaded))
         assert one.tobytes() == two.tobytes()
         assert np.isnan(one).any() != encode
@@ -118,7 +118,7 @@ def test_unknown_and_rare_categories_are_one() -> None:
      {"levels": [10**6]}, {"more": 1}, {"fill": [0.0]}],
 )  # fmt: skip
 def test_a_broken_encoding_is_refused(change: dict[str, object]) -> None:
-    record = Scaling.fit(world(), "standard", encode=True).record()
+    record = Scaling.fit(world(), "standard", encode=True).to_dict()
     record["encoding"] |= change
     with pytest.raises(InputError):
-        Scaling.from_record(record)
+        Scaling.from_dict(record)

@@ -67,9 +67,9 @@ def test_every_kind_is_its_formula(kind: str, data: RankingData) -> None:
 @pytest.mark.parametrize("kind", scaling.KINDS)
 def test_every_kind_survives_json_to_the_bit(kind: str) -> None:
     fitted = Scaling.fit(TRAIN, kind, tail=0.05)
-    again = Scaling.from_record(json.loads(json.dumps(fitted.record())))
+    again = Scaling.from_dict(json.loads(json.dumps(fitted.to_dict())))
     assert np.array_equal(again.apply(TEST).features, fitted.apply(TEST).features)
-    assert again.record() == fitted.record()
+    assert again.to_dict() == fitted.to_dict()
 
 
 @pytest.mark.parametrize("kind", scaling.KINDS)
@@ -112,9 +112,9 @@ def test_a_feature_that_is_not_finite_is_named() -> None:
     ],
 )
 def test_a_bad_record_is_refused(change: dict[str, object], message: str) -> None:
-    record = Scaling.fit(TRAIN, "standard").record()
+    record = Scaling.fit(TRAIN, "standard").to_dict()
     with pytest.raises(InputError, match=message):
-        Scaling.from_record(record | change)
+        Scaling.from_dict(record | change)
 
 
 def test_what_does_not_fit_is_refused() -> None:

@@ -16,14 +16,14 @@ from saferank.learning.curvature import CURVATURES, curvature
 from saferank.learning.goals import ImitationGoal, PointwiseGoal
 from saferank.learning.problem import Log
 from saferank.objectives import OBJECTIVES, Context, Terms
-from saferank.objectives.goals import Judgement, Place
+from saferank.objectives.goals import QueryBlock, ValueGradient
 from saferank.objectives.in_exposures import ExposureGoal
 from saferank.objectives.in_pairs import LambdaGoal
 from saferank.plackett_luce import exposure
 
 USERS = trust_bias()
 WORLD = synthetic("small", queries=6, seed=1).train
-PLACE = Place(np.arange(WORLD.queries), slice(0, WORLD.documents), WORLD.offsets)
+PLACE = QueryBlock(np.arange(WORLD.queries), slice(0, WORLD.documents), WORLD.offsets)
 RNG = np.random.default_rng(0)
 PRODUCTION = RNG.normal(size=WORLD.documents)
 GAIN = RNG.normal(size=WORLD.documents)
@@ -38,7 +38,7 @@ def goal_of(name, weights, delta=1.0, kind=ExposureGoal):
 
 
 def value(goal, scores):
-    return float(goal.judge(scores, PLACE, None).reward.sum())
+    return float(goal.value_and_gradient(scores, PLACE, None).reward.sum())
 
 
 def second_difference(goal, scores, direction, step=1e-3):
@@ -56,7 +56,7 @@ def test_with_one_rank_the_gradient_is_the_second_derivative(seed):
     rng = np.random.default_rng(seed)
     goal, scores, u = goal_of("utility", [1.0]), rng.normal(size=GAIN.size), rng.normal(size=36)
     u = np.resize(u, GAIN.size)
-    judged = goal.judge(scores, PLACE, None)
+    judged = goal.value_and_gradient(scores, PLACE, None)
     mean = np.add.reduceat(softmax(scores) * u, WORLD.offsets[:-1])
     centred = u - np.repeat(mean, WORLD.sizes)
     bent = second_difference(goal, scores, u)
@@ -67,7 +67,7 @@ def test_with_one_rank_the_gradient_is_the_second_derivative(seed):
 
 def test_with_one_rank_the_second_derivative_in_one_score():
     goal, scores = goal_of("utility", [1.0]), PRODUCTION * 0.7
-    gradient, p = goal.judge(scores, PLACE, None).gradient, softmax(scores)
+    gradient, p = goal.value_and_gradient(scores, PLACE, None).gradient, softmax(scores)
     for document in range(0, GAIN.size, 7):
         bent = second_difference(goal, scores, np.eye(1, GAIN.size, document)[0])
         assert bent == pytest.approx(gradient[document] * (1 - 2 * p[document]), abs=1e-7)
@@ -76,7 +76,7 @@ def test_with_one_rank_the_second_derivative_in_one_score():
 @pytest.mark.parametrize("rule", CURVATURES)
 def test_curvatures_are_positive_scale_with_the_goal_and_share_their_total(rule):
     goal, scores = goal_of("utility", [1.0, 0.5, 0.3]), PRODUCTION * 0.5
-    judged = goal.judge(scores, PLACE, None)
+    judged = goal.value_and_gradient(scores, PLACE, None)
     bent = curvature(goal, scores, PLACE, judged, rule)
     assert (bent > 0).all()
     assert bent.sum() == pytest.approx(1.001 * np.abs(judged.gradient).sum())
@@ -103,12 +103,12 @@ def test_the_regressions_curvature_is_its_second_derivative_in_expectation(loss)
     found = judge(scores, slice(None)).curvature
     assert found == pytest.approx(-(up - down) / (2 * step), rel=1e-5, abs=1e-6)
     goal = PointwiseGoal(WORLD.queries, judge, 0.5)
-    assert goal.judge(scores, PLACE, None).curvature == pytest.approx(found / 2)
+    assert goal.value_and_gradient(scores, PLACE, None).curvature == pytest.approx(found / 2)
 
 
 def test_imitation_is_bounded_by_its_curvature():
     goal, u = ImitationGoal(WORLD.queries, PRODUCTION), RNG.normal(size=GAIN.size)
-    bent = goal.judge(PRODUCTION * 0, PLACE, None).curvature
+    bent = goal.value_and_gradient(PRODUCTION * 0, PLACE, None).curvature
     assert 0 < -second_difference(goal, PRODUCTION * 0, u) <= bent @ u**2
 
 
@@ -116,8 +116,8 @@ def test_all_queries_together_need_no_risk_from_outside():
     goal = goal_of("safe-dr", USERS.alpha + USERS.beta, delta=0.5)
     goal = replace(goal, risk_weight=goal.objective.risk_weight)
     scores = PRODUCTION * 0.5
-    risk = goal.judge(scores, PLACE, 1.0).risk.sum()
-    told, own = (goal.judge(scores, PLACE, r).gradient for r in (float(risk), None))
+    risk = goal.value_and_gradient(scores, PLACE, 1.0).risk.sum()
+    told, own = (goal.value_and_gradient(scores, PLACE, r).gradient for r in (float(risk), None))
     assert np.array_equal(told, own)
 
 
@@ -150,7 +150,7 @@ def plain_lambdas(scores, weights, omega, gain, low, high):
 def test_lambdas_are_those_of_the_definition(name, delta):
     goal = goal_of(name, WEIGHTS, delta, LambdaGoal)
     scores = PRODUCTION + RNG.normal(size=GAIN.size)
-    judged = goal.judge(scores, PLACE, None)
+    judged = goal.value_and_gradient(scores, PLACE, None)
     omega = exposure(scores, WEIGHTS, WORLD.offsets)
     low, high = goal.objective.limits(goal.terms)
     for first, last in zip(WORLD.offsets[:-1], WORLD.offsets[1:], strict=True):
@@ -164,7 +164,7 @@ def test_lambdas_are_those_of_the_definition(name, delta):
 
 def test_the_unbounded_lambda_is_lambdaranks():
     goal = goal_of("lambda", WEIGHTS, kind=LambdaGoal)
-    gradient = goal.judge(PRODUCTION, PLACE, None).gradient * WORLD.queries
+    gradient = goal.value_and_gradient(PRODUCTION, PLACE, None).gradient * WORLD.queries
     first, last = WORLD.offsets[0], WORLD.offsets[1]
     scores, gain = PRODUCTION[first:last], GAIN[first:last]
     rank = np.argsort(np.argsort(-scores))
@@ -181,7 +181,9 @@ def test_the_unbounded_lambda_is_lambdaranks():
 
 
 def test_production_is_the_fixed_point_of_bounded_lambdas_at_delta_one():
-    judged = goal_of("lambda-prpo", WEIGHTS, 1.0, LambdaGoal).judge(PRODUCTION, PLACE, None)
+    judged = goal_of("lambda-prpo", WEIGHTS, 1.0, LambdaGoal).value_and_gradient(
+        PRODUCTION, PLACE, None
+    )
     assert not judged.gradient.any()
 
 
@@ -194,7 +196,7 @@ def test_bounds_only_ever_weaken_lambdas_and_wide_ones_do_nothing(delta, seed):
     ]
     # a floor of 0 still bounds a document with a negative gain: it cannot have less than nothing
     goals = [replace(g, terms=g.terms._replace(gain=np.abs(GAIN))) for g in goals]
-    free, tight, loose = (goal.judge(scores, PLACE, None) for goal in goals)
+    free, tight, loose = (goal.value_and_gradient(scores, PLACE, None) for goal in goals)
     assert tight.curvature.sum() <= free.curvature.sum() + 1e-12
     assert loose.gradient == pytest.approx(free.gradient, abs=1e-12)
 
@@ -217,4 +219,4 @@ def test_lambdas_learn_for_nets_and_for_trees(scorer):
 
 
 def test_a_goal_may_have_no_curvature_of_its_own():
-    assert Judgement(GAIN, GAIN, GAIN).curvature is None
+    assert ValueGradient(GAIN, GAIN, GAIN).curvature is None

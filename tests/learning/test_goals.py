@@ -14,7 +14,7 @@ from saferank.learning.learning import _Run
 from saferank.learning.problem import Log
 from saferank.learning.recipe import METHODS
 from saferank.objectives import OBJECTIVES
-from saferank.objectives.goals import Place
+from saferank.objectives.goals import QueryBlock
 from saferank.scorers.networks import backward, joined, make_network
 
 USERS = trust_bias()
@@ -24,7 +24,7 @@ COUNTS = simulate(WORLD, PRODUCTION, USERS, sessions=500, seed=0, judge=0)
 
 
 def everything(data):
-    return Place(np.arange(data.queries), slice(0, data.documents), data.offsets)
+    return QueryBlock(np.arange(data.queries), slice(0, data.documents), data.offsets)
 
 
 def policy_goal(objective, **changes):
@@ -41,7 +41,7 @@ def test_gradient_in_the_scores(objective):
     part, rng = Part(data, goal), np.random.default_rng(5)
     scores = data.production + rng.normal(size=data.documents)
     value, risk = evaluate(part, scores)
-    gradient = goal.judge(scores, everything(data), risk.sum()).gradient
+    gradient = goal.value_and_gradient(scores, everything(data), risk.sum()).gradient
     direction, step = rng.normal(size=scores.size), 1e-6
     rise = (
         evaluate(part, scores + step * direction)[0] - evaluate(part, scores - step * direction)[0]
@@ -62,7 +62,9 @@ def test_gradient_in_the_parameters_of_a_network(objective):
     value_at = lambda: evaluate(part, joined(outputs()))  # noqa: E731
     _, risk = value_at()
     found = outputs()
-    backward(module, found, goal.judge(joined(found), everything(data), risk.sum()).gradient)
+    backward(
+        module, found, goal.value_and_gradient(joined(found), everything(data), risk.sum()).gradient
+    )
     parameter = next(iter(module.parameters()))
     direction = torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1)).double()
     slope = float((parameter.grad * direction).sum())
@@ -87,7 +89,7 @@ def test_pointwise_and_imitation_goals(loss):
     scores, rng = PRODUCTION * 0.3, np.random.default_rng(1)
     for goal in goals:
         part, direction = Part(WORLD, goal), rng.normal(size=scores.size)
-        gradient = goal.judge(scores, everything(WORLD), 0.0).gradient
+        gradient = goal.value_and_gradient(scores, everything(WORLD), 0.0).gradient
         up, down = (evaluate(part, scores + s * direction)[0] for s in (1e-6, -1e-6))
         assert gradient @ direction == pytest.approx((up - down) / 2e-6, rel=1e-4, abs=1e-8)
 
@@ -103,17 +105,19 @@ def test_sampled_gradients_agree_with_the_exact_one(gradient):
     _, sampled = policy_goal("utility", gradient=gradient)
     object.__setattr__(sampled, "samples", 20_000)
     scores = data.production
-    one, two = (goal.judge(scores, everything(data), 0.0).gradient for goal in (exact, sampled))
+    one, two = (
+        goal.value_and_gradient(scores, everything(data), 0.0).gradient for goal in (exact, sampled)
+    )
     assert np.linalg.norm(one - two) < 0.15 * np.linalg.norm(one)
 
 
 def test_batches_add_up_to_the_whole():
     data, goal = policy_goal("safe-dr")
     scores = data.production * 0.5
-    whole = goal.judge(scores, everything(data), 0.7)
+    whole = goal.value_and_gradient(scores, everything(data), 0.7)
     queries = np.array([3, 0])
     positions, offsets = gather(data.offsets, queries)
-    part = goal.judge(scores[positions], Place(queries, positions, offsets), 0.7)
+    part = goal.value_and_gradient(scores[positions], QueryBlock(queries, positions, offsets), 0.7)
     assert part.reward == pytest.approx(whole.reward[queries])
     assert part.risk == pytest.approx(whole.risk[queries])
     assert part.gradient == pytest.approx(whole.gradient[positions], abs=1e-12)

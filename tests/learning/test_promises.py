@@ -13,7 +13,7 @@ from saferank.learning.learning import _Run
 from saferank.learning.promises import PromisedGoal
 from saferank.learning.recipe import METHODS
 from saferank.objectives import OBJECTIVES, Context, Terms
-from saferank.objectives.goals import Place
+from saferank.objectives.goals import QueryBlock
 from saferank.objectives.in_exposures import ExposureGoal
 from saferank.plackett_luce import exposure
 
@@ -114,7 +114,7 @@ def test_a_broken_promise_is_worth_less_than_production(seed):
     best = np.where(gain > 0, 5.0, -5.0) + shown
     part = Part(data, PromisedGoal(goal, 0.9, 0.01))
     start, end = (evaluate(part, scores)[0] for scores in (shown, best))
-    place = Place(np.arange(2), slice(0, 8), offsets)
+    place = QueryBlock(np.arange(2), slice(0, 8), offsets)
     assert evaluate(Part(data, goal), best)[0] > evaluate(Part(data, goal), shown)[0]
     assert part.goal.broken(best, place).any()
     assert start == evaluate(Part(data, goal), shown)[0]

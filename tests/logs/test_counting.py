@@ -73,7 +73,7 @@ def test_a_small_log(tmp_path: Path) -> None:
         ("b", 1, 1): (1, 1),
     }
     assert table.report is not None
-    assert table.report.record() == {
+    assert table.report.to_dict() == {
         "rows": 5, "impressions": 5, "clicks": 2, "groups": 4, "queries": 2, "ranks": 2,
         "sessions": None, "duplicates": 0, "beyond": 0, "bad": (),
         "excluded": 0, "from_zero": False, "recorded": False,

@@ -122,7 +122,7 @@ def test_nothing_to_test() -> None:
     assert check.fits is None
     assert np.isnan(check.mean_distance)
     assert "No query was shown often enough" in check.sentence()
-    assert check.record()["tested"] == 0
+    assert check.to_dict()["tested"] == 0
 
 
 @pytest.mark.parametrize(("options", "name"), [({"temperature": 0.0}, "temperature"),

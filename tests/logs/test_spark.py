@@ -71,7 +71,7 @@ def same(log: Any, **options: Any) -> None:
     assert one.report is not None
     assert other.report is not None
     told = [
-        {**report.record(), "bad": [(broken.rule, broken.rows) for broken in report.bad]}
+        {**report.to_dict(), "bad": [(broken.rule, broken.rows) for broken in report.bad]}
         for report in (one.report, other.report)
     ]
     assert told[0] == told[1]

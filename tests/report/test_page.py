@@ -22,7 +22,7 @@ CARD = Card(
     seed=7,
     sessions=3000,
     weights=USERS.exposure_weights.tolist(),
-    users=USERS.record(),
+    users=USERS.to_dict(),
     data="fingerprint",
     history={"steps": [0, 1, 2], "values": [0.1, 0.3, 0.35]},
 )

@@ -35,8 +35,8 @@ DATA = named(synthetic("small", queries=30, seed=0).train)
 def test_only_ids_are_changed_and_always_to_the_same():
     found = assess(DATA.production + DATA.labels, DATA)
     hidden = hide_ids(found)
-    text = json.dumps(hidden.record())
-    assert SECRET in json.dumps(found.record())
+    text = json.dumps(hidden.to_dict())
+    assert SECRET in json.dumps(found.to_dict())
     assert SECRET not in text
     assert hide_ids(hidden) == hidden
     before, after = found.certificate, hidden.certificate

@@ -219,7 +219,7 @@ def test_a_comparison_gives_no_number_without_support():
     assert by_name["upside down"].estimate is None
     assert "of the new ranker's exposure" in by_name["upside down"].refused
     assert by_name["the same"].estimate == pytest.approx(0, abs=1e-9)
-    json.dumps(found.record(), allow_nan=False)
+    json.dumps(found.to_dict(), allow_nan=False)
 
 
 def test_a_comparison_of_one_says_what_its_assessment_says():

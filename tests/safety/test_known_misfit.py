@@ -17,7 +17,7 @@ SHOWN = np.zeros(DATA.documents)
 
 def bias_file(folder, found, size=0.04):
     users = trust_bias()
-    record = {**users.record(), "misfit": {"found": found, "size": size}}
+    record = {**users.to_dict(), "misfit": {"found": found, "size": size}}
     (folder / "bias.json").write_text(json.dumps(record))
     return ClickModel.load(folder / "bias.json")
 
@@ -45,11 +45,11 @@ def test_from_bias_to_verdict(found, tmp_path):
 
 
 def test_a_model_through_features_that_nothing_checks_is_doubted():
-    record = {**trust_bias().record(), "identifiability": {"identified": False}}
-    users = ClickModel.from_record(record)
+    record = {**trust_bias().to_dict(), "identifiability": {"identified": False}}
+    users = ClickModel.from_dict(record)
     assert "through features" in users.doubt
-    assert ClickModel.from_record(users.record()).doubt == users.doubt
-    assert ClickModel.from_record({**record, "identifiability": {"identified": True}}).doubt == ""
+    assert ClickModel.from_dict(users.to_dict()).doubt == users.doubt
+    assert ClickModel.from_dict({**record, "identifiability": {"identified": True}}).doubt == ""
 
 
 @pytest.mark.parametrize("size", ["much", None])

@@ -17,7 +17,7 @@ def cautious(context):
     def reward(omega, terms):
         moved = omega - terms.omega0
         value = omega * terms.gain - 0.5 * context.delta * moved**2
-        return sr.objectives.Valued(value, terms.gain - context.delta * moved)
+        return sr.objectives.ValueSlope(value, terms.gain - context.delta * moved)
 
     return sr.objectives.Objective(reward)
 

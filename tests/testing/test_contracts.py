@@ -11,7 +11,7 @@ from saferank.counts import Counts
 from saferank.estimators import ESTIMATORS, Estimator
 from saferank.estimators.session_form import ips
 from saferank.learning.families import SCORERS
-from saferank.objectives import OBJECTIVES, Objective, Valued
+from saferank.objectives import OBJECTIVES, Objective, ValueSlope
 from saferank.policies import ProductionPolicy
 from saferank.testing import (
     check_click_model,
@@ -78,7 +78,7 @@ def test_a_broken_estimator_is_found_out(name):
 
 def test_a_wrong_slope_is_found_out():
     def build(_):
-        return Objective(lambda omega, terms: Valued(omega**2, omega))
+        return Objective(lambda omega, terms: ValueSlope(omega**2, omega))
 
     with pytest.raises(AssertionError, match="finite differences"):
         check_objective(build)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from saferank._core.files import whole_file
+from saferank._core.files import atomic_file
 from saferank._core.marks import mark
 from saferank.errors import InputError
 
@@ -30,7 +30,7 @@ def save_chart(chart: Any, path: str | Path) -> Path:
     path = Path(path)
     if path.suffix not in FORMATS:
         raise InputError(f"a chart's file must end with {', '.join(FORMATS)}; got `{path.name}`.")
-    with whole_file(path) as temporary:
+    with atomic_file(path) as temporary:
         form = path.suffix[1:]
         chart.save(str(temporary), format=form, **_OPTIONS.get(form, {}))
         mark(temporary, form)

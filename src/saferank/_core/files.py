@@ -30,7 +30,7 @@ _HERE: Final = -100  # AT_FDCWD
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
+def atomic_file(path: Path) -> Iterator[Path]:
     """A temporary path in the same folder that becomes `path` if the block ends well."""
     target = _target(path)
     check_file(target, of_ours=False)
@@ -44,7 +44,7 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def whole_folder(path: Path, *, holds: Sequence[str], marked: bool = True) -> Iterator[Path]:
+def atomic_folder(path: Path, *, holds: Sequence[str], marked: bool = True) -> Iterator[Path]:
     """A temporary folder beside `path` that takes its place if the block ends well.
 
     `holds` are the names (with wildcards) of all that saferank may have put there, the first of
@@ -160,7 +160,7 @@ def write_json(path: Path, record: Any, kind: str = "") -> None:
     """Write a record as readable JSON with saferank's mark, keys sorted, NaN refused."""
     marked = marked_record(record, kind)
     text = json.dumps(marked, indent=2, sort_keys=True, allow_nan=False, ensure_ascii=False)
-    with whole_file(path) as temporary:
+    with atomic_file(path) as temporary:
         temporary.write_text(text + "\n", encoding="utf-8")
 
 

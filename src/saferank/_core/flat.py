@@ -77,7 +77,7 @@ def query_of(offsets: Ints) -> Ints:
     return np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
 
 
-def spread(values: Array, offsets: Ints) -> Array:
+def repeat_per_document(values: Array, offsets: Ints) -> Array:
     """One value a query, repeated for each of its documents."""
     return np.repeat(values, np.diff(offsets), axis=0)
 

@@ -78,7 +78,7 @@ def bias(
     learn, judge = table.part("learn"), table.part("judge")
     if json:
         sessions = {"used": learn.total, "left_out_to_judge_by": judge.total}
-        print_json({**fit.record(), "sessions": sessions, "matched": matched})
+        print_json({**fit.to_dict(), "sessions": sessions, "matched": matched})
         return
     aside = f"; {judge.total:,} to judge by were left out" if judge.total else ""
     for line in (

@@ -143,7 +143,7 @@ def certify(
     if run.is_dir():
         found.save(run)
     if json:
-        print_json({"verdict": found.decision.sentence, **found.record()})
+        print_json({"verdict": found.decision.sentence, **found.to_dict()})
     else:
         _tell(found)
     if not found.decision.ship:
@@ -190,7 +190,7 @@ def assessed(
     ranker = Ranker.load(run)
     users = None
     if counts is not None:
-        own = None if ranker.card.users is None else ClickModel.from_record(ranker.card.users)
+        own = None if ranker.card.users is None else ClickModel.from_dict(ranker.card.users)
         if bias is None and own is None:
             raise InputError(
                 "`--bias` must be given with counts: this ranker was learned with no click model."

@@ -58,7 +58,7 @@ def compare(
     rankers = {str(run): Ranker.load(run) for run in runs}
     users = None if bias is None else read_click_model(bias, counts)
     known = [one.card.users for one in rankers.values() if one.card.users is not None]
-    model = users or (ClickModel.from_record(known[0]) if known else None)
+    model = users or (ClickModel.from_dict(known[0]) if known else None)
     if model is None:
         raise InputError("`--bias` must be given: no candidate was learned with a click model.")
     first = next(iter(rankers.values()))
@@ -75,7 +75,7 @@ def compare(
     if chart is not None:
         save_chart(comparison_chart(found), chart)
     if json:
-        print_json(found.record())
+        print_json(found.to_dict())
         return
     _tell(found, chart)
 

@@ -63,7 +63,7 @@ def count(
     )
     assert table.report is not None
     if json:
-        print_json({"output": str(output), **table.report.record()})
+        print_json({"output": str(output), **table.report.to_dict()})
         return
     for sentence in table.report.sentences():
         typer.echo(sentence)

@@ -51,7 +51,7 @@ def inspect_command(
         if items.feature_names is not None or items.left_out:
             columns = describe_columns(items)
     if json:
-        parts = {part: facts.record() for part, facts in found.items()}
+        parts = {part: facts.to_dict() for part, facts in found.items()}
         listed = [asdict(facts) for facts in columns]
         print_json({"path": str(path), "collection": title, "parts": parts, "columns": listed})
         return

@@ -87,7 +87,7 @@ def check(
     if robots is not None:
         data.write_table(health.robots.table(), robots, "exclusions")
     if json:
-        print_json(health.record())
+        print_json(health.to_dict())
     else:
         _print(health)
     if health.verdict == "not good enough":

@@ -74,13 +74,13 @@ class ClickModel:
             self.doubt,
         )
 
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The model for JSON."""
         known = {"alpha": self.alpha.tolist(), "beta": self.beta.tolist()}
         return known | ({"doubt": self.doubt} if self.doubt else {})
 
     @classmethod
-    def from_record(cls, record: Any) -> ClickModel:
+    def from_dict(cls, record: Any) -> ClickModel:
         """The model of a JSON record, which may say more than the model needs."""
         if not isinstance(record, dict) or not {"alpha", "beta"} <= record.keys():
             raise InputError("A click model must be a JSON object with `alpha` and `beta`.")
@@ -89,12 +89,12 @@ class ClickModel:
 
     def save(self, path: str | Path) -> None:
         """Write the model as JSON (`bias.json`)."""
-        write_json(Path(path), self.record(), "click model")
+        write_json(Path(path), self.to_dict(), "click model")
 
     @classmethod
     def load(cls, path: str | Path) -> ClickModel:
         """Read a model from a `bias.json`."""
-        return cls.from_record(read_json(Path(path), limit=1 << 20))
+        return cls.from_dict(read_json(Path(path), limit=1 << 20))
 
     def __repr__(self) -> str:
         def text(values: Floats) -> str:

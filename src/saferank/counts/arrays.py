@@ -186,7 +186,7 @@ class Counts:
 
     def per_session(self, counted: Array) -> Floats:
         """Documents' sums over ranks a session of their query; 0 where there were none."""
-        sessions = flat.spread(self.sessions, self.offsets)
+        sessions = flat.repeat_per_document(self.sessions, self.offsets)
         summed = counted if counted.ndim == 1 else counted.sum(axis=1)
         return np.divide(summed, sessions, out=np.zeros(self.documents), where=sessions > 0)
 

@@ -81,7 +81,7 @@ class CountReport:
         """The same with what is in the parts."""
         return replace(self, split=split, **totals)
 
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The report for JSON."""
         return asdict(self)
 

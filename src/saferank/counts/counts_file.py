@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from saferank._core import flat
-from saferank._core.files import whole_file
+from saferank._core.files import atomic_file
 from saferank._core.flat import Ints
 from saferank._core.marks import parquet_mark
 from saferank.counts.arrays import Counts
@@ -45,7 +45,7 @@ def save_counts(
     require(split.off == off, "split", f"as {counts!r} is", split.describe())
     writer = _Rows(counts, data, split)
     with (
-        whole_file(Path(path)) as temporary,
+        atomic_file(Path(path)) as temporary,
         pq.ParquetWriter(temporary, writer.schema, compression="zstd") as out,
     ):
         for first in range(0, max(1, counts.documents), _DOCUMENTS_A_GROUP):

@@ -64,12 +64,12 @@ class Sketch:
             sketch = sketch.at(sketch.bits + STEP)
         return sketch
 
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The sketch for JSON."""
         return {"bits": self.bits, "ids": sorted(self.ids)}
 
     @classmethod
-    def from_record(cls, record: Any) -> Sketch:
+    def from_dict(cls, record: Any) -> Sketch:
         """The sketch of a record, which may come from elsewhere."""
         try:
             bits, ids = record["bits"], record["ids"]
@@ -94,8 +94,8 @@ class Sketches:
 
     def to_text(self) -> str:
         """For the metadata of a file."""
-        judge = None if self.judge is None else self.judge.record()
-        return json.dumps({"all": self.everything.record(), "judge": judge})
+        judge = None if self.judge is None else self.judge.to_dict()
+        return json.dumps({"all": self.everything.to_dict(), "judge": judge})
 
     @classmethod
     def of_metadata(cls, metadata: Mapping[bytes, bytes] | None) -> Sketches | None:
@@ -108,8 +108,8 @@ class Sketches:
             record = json.loads(text)
             judge = record["judge"]
             return cls(
-                Sketch.from_record(record["all"]),
-                None if judge is None else Sketch.from_record(judge),
+                Sketch.from_dict(record["all"]),
+                None if judge is None else Sketch.from_dict(judge),
             )
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise InputError("`sessions` of the counts must be a sketch; it is none.") from error

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from saferank._core.files import read_json, whole_folder, write_json
+from saferank._core.files import atomic_folder, read_json, write_json
 from saferank._core.flat import Array
 from saferank._core.scratch import remove_litter
 from saferank._core.threads import run_all
@@ -121,7 +121,7 @@ def _store(places: list[Path], data: RankingData, stamp: Mapping[str, Any]) -> N
     """Write the entry where it can be written; data without a cache is good data too."""
     for place in places:
         try:
-            with whole_folder(place, holds=("entry.json", "*.npy"), marked=False) as folder:
+            with atomic_folder(place, holds=("entry.json", "*.npy"), marked=False) as folder:
                 _write(folder, data, stamp)
             return
         except (OSError, InputError):  # or something else lies in its place

@@ -37,7 +37,7 @@ class Inspection:
     """Share of the queries."""
     problems: tuple[str, ...]
 
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The facts for JSON."""
         record = asdict(self)
         if self.grades is not None:

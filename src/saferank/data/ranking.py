@@ -124,7 +124,9 @@ class RankingData:
         queries = np.arange(self.queries) if self.query_ids is None else self.query_ids
         if self.doc_ids is not None:
             return queries, self.doc_ids
-        return queries, np.arange(self.documents) - flat.spread(self.offsets[:-1], self.offsets)
+        return queries, np.arange(self.documents) - flat.repeat_per_document(
+            self.offsets[:-1], self.offsets
+        )
 
     def subset(self, queries: Sequence[int] | Array) -> RankingData:
         """A copy with the given queries, in the given order."""

@@ -61,7 +61,7 @@ class Scaling:
     >>> scaling.apply(train).features
     array([[-1.,  0.],
            [ 1.,  0.]], dtype=float32)
-    >>> Scaling.from_record(scaling.record()).apply([[4.0, 5.0]])
+    >>> Scaling.from_dict(scaling.to_dict()).apply([[4.0, 5.0]])
     array([[3., 0.]], dtype=float32)
     """
 
@@ -165,7 +165,7 @@ class Scaling:
             row += values.shape[0]
         return scaled
 
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Everything as JSON takes it."""
         arrays = {name: getattr(self, name) for name in ("centre", "spread", "low", "high")}
         lists = {name: None if array is None else array.tolist() for name, array in arrays.items()}
@@ -173,7 +173,7 @@ class Scaling:
         return {"kind": self.kind, "width": self.width, **lists, "encoding": encoding}
 
     @classmethod
-    def from_record(cls, record: dict[str, Any]) -> Scaling:
+    def from_dict(cls, record: dict[str, Any]) -> Scaling:
         """The scaling of a record, checked."""
         names = {"kind", "width", "centre", "spread", "low", "high", "encoding"}
         known = isinstance(record, dict) and set(record) | {"encoding"} == names

@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from saferank._core.flat import Floats, Ints, spread
+from saferank._core.flat import Floats, Ints, repeat_per_document
 from saferank._core.seeds import generator
 from saferank.data.ranking import Collection, RankingData
 from saferank.errors import require
@@ -111,7 +111,7 @@ class _World:
 
     def _traits(self, rng: np.random.Generator, sizes: Ints) -> tuple[Floats, Floats]:
         offsets = np.concatenate([[0], np.cumsum(sizes)])
-        shared = spread(rng.normal(size=(sizes.size, _TRAITS)), offsets)
+        shared = repeat_per_document(rng.normal(size=(sizes.size, _TRAITS)), offsets)
         own = rng.normal(size=(int(offsets[-1]), _TRAITS))
         return np.sqrt(0.3) * shared + np.sqrt(0.7) * own, shared
 

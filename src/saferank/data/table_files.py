@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from saferank._core.files import whole_file
+from saferank._core.files import atomic_file
 from saferank._core.marks import parquet_mark
 from saferank.errors import InputError
 
@@ -50,7 +50,7 @@ def write_table(table: pa.Table, path: str | Path, kind: str = "table") -> None:
     if write is None:
         known = ", ".join(_WRITERS)
         raise InputError(f"`output` must end with one of {known}; got {target.name!r}.")
-    with whole_file(target) as temporary:
+    with atomic_file(target) as temporary:
         write(table.replace_schema_metadata(parquet_mark(kind)), temporary)
 
 

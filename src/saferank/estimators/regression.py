@@ -14,7 +14,7 @@ from scipy.special import expit
 
 from saferank._core import flat
 from saferank._core.flat import Floats, Ints
-from saferank._core.valued import Curved
+from saferank._core.value_slope import Curved
 from saferank.estimators.evidence import Evidence
 from saferank.estimators.formulas import affine_ips
 
@@ -32,7 +32,7 @@ def cross_entropy(known: Evidence) -> Loss:
     :math:`N_q (t - \hat R)`.
     """
     target = affine_ips(known)
-    sessions = flat.spread(known.counts.sessions, known.counts.offsets)
+    sessions = flat.repeat_per_document(known.counts.sessions, known.counts.offsets)
 
     def loss(logits: Floats, rows: Rows) -> Curved:
         weight, relevant = sessions[rows], expit(logits)
@@ -84,7 +84,7 @@ def posterior(known: Evidence) -> Loss:
     say otherwise. docs/methods.md has what that changes.
     """
     unmoved = likelihood(known)
-    doubt = DOUBT * flat.spread(known.counts.sessions, known.counts.offsets)
+    doubt = DOUBT * flat.repeat_per_document(known.counts.sessions, known.counts.offsets)
 
     def loss(logits: Floats, rows: Rows) -> Curved:
         fit, weight, relevant = unmoved(logits, rows), doubt[rows], expit(logits)

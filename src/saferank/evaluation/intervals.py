@@ -68,7 +68,7 @@ class Interval:
     method: str
     confidence: float
 
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The interval for JSON."""
         return asdict(self)
 

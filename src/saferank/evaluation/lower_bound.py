@@ -52,7 +52,7 @@ class LowerBound:
     """How much was withheld for what the log hardly shows: credit not given, and loss charged."""
     method: str
 
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The bound for JSON."""
         return asdict(self)
 
@@ -193,7 +193,7 @@ class _Clipped:
         the square is linear in the click probability, so that one of the two is the largest.
         """
         users, counts = self.known.users, self.known.counts
-        sessions = flat.spread(counts.sessions, counts.offsets)[:, None]
+        sessions = flat.repeat_per_document(counts.sessions, counts.offsets)[:, None]
         shown = self.known.shown
         if shown is None:
             shown = counts.impressions / np.maximum(sessions, 1)

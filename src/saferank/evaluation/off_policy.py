@@ -61,7 +61,7 @@ class Evaluation:
             "control": self.control,
             "unsupported": self.unsupported,
             **{
-                name: interval(getattr(self, name), method, confidence, seed=seed).record()
+                name: interval(getattr(self, name), method, confidence, seed=seed).to_dict()
                 for name in ("new", "production", "difference")
             },
         }

@@ -31,7 +31,7 @@ class Support:
     unsupported: float
     """Exposure per session on documents that production never shows."""
 
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The support for JSON."""
         return asdict(self)
 
@@ -62,7 +62,7 @@ def support_of(omega: Floats, known: Evidence) -> Support:
     means = control.means(counts)
     spread = np.maximum(rank_covariances(control, control, counts).sum(axis=1), 0.0)
     mean, square = float(share @ means), float(share @ (means**2 + spread))
-    per_document = flat.spread(share, counts.offsets) * omega
+    per_document = flat.repeat_per_document(share, counts.offsets) * omega
     total = float(per_document.sum())
     lost = float(per_document[known.propensities.rho <= 0].sum())
     return Support(

@@ -32,7 +32,7 @@ class Truth:
     ndcg: float
     k: int
 
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The truth for JSON."""
         return asdict(self)
 

@@ -12,7 +12,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from saferank._core.charts import save_chart
-from saferank._core.files import whole_file, write_json
+from saferank._core.files import atomic_file, write_json
 from saferank._core.marks import mark
 from saferank.experiments.claim_tests import Finding
 from saferank.experiments.claims import Claim, judge
@@ -115,6 +115,6 @@ def _image(path: Path) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    with whole_file(path) as temporary:
+    with atomic_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
         mark(temporary, path.suffix[1:])

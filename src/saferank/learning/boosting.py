@@ -18,7 +18,7 @@ from saferank.errors import require
 from saferank.learning.checkpoints import Progress, load_checkpoint, save_checkpoint
 from saferank.learning.curvature import curvature
 from saferank.learning.descent import History, Part, Settings, evaluate
-from saferank.objectives.goals import Place
+from saferank.objectives.goals import QueryBlock
 from saferank.scorers.networks import ModuleFactory
 from saferank.scorers.tree_scorer import TreeScorer, lightgbm
 from saferank.scorers.tree_text import Forest
@@ -142,9 +142,9 @@ class Boosting:
     def _objective(self, scores: Floats, _: Any) -> tuple[Floats, Floats]:
         """Gradient and curvature of the loss, which LightGBM keeps in single precision: near 1."""
         data, goal = self.train.data, self.train.goal
-        place = Place(np.arange(data.queries), slice(0, data.documents), data.offsets)
+        place = QueryBlock(np.arange(data.queries), slice(0, data.documents), data.offsets)
         total = self.train.total(scores, place.positions)
-        judged = goal.judge(total, place, None)
+        judged = goal.value_and_gradient(total, place, None)
         bent = curvature(goal, total, place, judged, self.settings.curvature)
         return -judged.gradient * data.queries, bent * data.queries
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from saferank._core.files import read_json, whole_folder, write_json
+from saferank._core.files import atomic_folder, read_json, write_json
 from saferank._core.records import convert
 from saferank.errors import InputError
 
@@ -36,7 +36,7 @@ def save_checkpoint(
     file
         Name of the file that `write` makes in the folder it is given.
     """
-    with whole_folder(folder, holds=(RECORD, file), marked=False) as temporary:
+    with atomic_folder(folder, holds=(RECORD, file), marked=False) as temporary:
         write(temporary)
         digest = _digest(temporary / file)
         write_json(temporary / RECORD, {**vars(progress), "digest": digest})

@@ -21,32 +21,32 @@ import numpy as np
 
 from saferank._core import flat
 from saferank._core.flat import Floats
-from saferank.objectives.goals import Goal, Judgement, Place
+from saferank.objectives.goals import Goal, QueryBlock, ValueGradient
 from saferank.plackett_luce import exposure
 
 # Of the mean: keeps a leaf of documents without a gradient from dividing 0 by 0.
 _LEAST = 1e-3
 
-Rule = Callable[[Goal, Floats, Place, Floats], Floats]
+Rule = Callable[[Goal, Floats, QueryBlock, Floats], Floats]
 
 
-def _gradient(goal: Goal, scores: Floats, place: Place, size: Floats) -> Floats:
+def _gradient(goal: Goal, scores: Floats, place: QueryBlock, size: Floats) -> Floats:
     """The absolute gradient: no leaf moves further than 1, whatever the scale of the gains."""
     del goal, scores, place
     return size
 
 
-def _exposure(goal: Goal, scores: Floats, place: Place, size: Floats) -> Floats:
+def _exposure(goal: Goal, scores: Floats, place: QueryBlock, size: Floats) -> Floats:
     """omega (1 - omega), in the form of a Fisher information, with a query's total of the above."""
     weights = getattr(goal, "weights", np.ones(1))
     share = exposure(scores, weights / weights.max(), place.offsets)
     shape = np.clip(share * (1 - share), 0, None)
     mass, whole = (flat.query_sums(values, place.offsets) for values in (size, shape))
     scale = np.divide(mass, whole, out=np.zeros_like(mass), where=whole > 0)
-    return shape * flat.spread(scale, place.offsets)
+    return shape * flat.repeat_per_document(scale, place.offsets)
 
 
-def _constant(goal: Goal, scores: Floats, place: Place, size: Floats) -> Floats:
+def _constant(goal: Goal, scores: Floats, place: QueryBlock, size: Floats) -> Floats:
     """The same for every document, with the same total."""
     del goal, scores, place
     return np.full_like(size, size.mean())
@@ -59,7 +59,9 @@ CURVATURES: dict[str, Rule] = {
 }
 
 
-def curvature(goal: Goal, scores: Floats, place: Place, judged: Judgement, rule: str) -> Floats:
+def curvature(
+    goal: Goal, scores: Floats, place: QueryBlock, judged: ValueGradient, rule: str
+) -> Floats:
     """A curvature above 0 for each score (0 everywhere if nothing is left to be learned)."""
     bent = judged.curvature
     if bent is None:

@@ -17,7 +17,7 @@ from saferank.data import RankingData
 from saferank.errors import require
 from saferank.learning.checkpoints import Progress, load_checkpoint, save_checkpoint
 from saferank.learning.curvature import CURVATURES
-from saferank.objectives.goals import Goal, Place
+from saferank.objectives.goals import Goal, QueryBlock
 from saferank.scorers.networks import backward, forward, joined, one_thread_each
 
 STATE = "state.safetensors"
@@ -85,8 +85,8 @@ class Part:
 def evaluate(part: Part, scores: Floats) -> tuple[float, Floats]:
     """The goal's value on all queries, and the risk of each."""
     data = part.data
-    place = Place(np.arange(data.queries), slice(0, data.documents), data.offsets)
-    judged = part.goal.judge(part.total(scores, place.positions), place, 1.0)
+    place = QueryBlock(np.arange(data.queries), slice(0, data.documents), data.offsets)
+    judged = part.goal.value_and_gradient(part.total(scores, place.positions), place, 1.0)
     return part.goal.value(float(judged.reward.sum()), float(judged.risk.sum())), judged.risk
 
 
@@ -134,9 +134,9 @@ class Training:
     def _step(self, queries: Ints) -> None:
         positions, offsets = gather(self.train.data.offsets, queries)
         outputs = forward(self.module, self.train.data.features[positions])
-        place = Place(queries, positions, offsets)
+        place = QueryBlock(queries, positions, offsets)
         scores = self.train.total(joined(outputs), positions)
-        judged = self.train.goal.judge(scores, place, float(self.risks.sum()))
+        judged = self.train.goal.value_and_gradient(scores, place, float(self.risks.sum()))
         self.risks[queries] = judged.risk
         # the whole-data gradient, estimated from the batch; Adam goes down, goals go up
         backward(self.module, outputs, -judged.gradient * (self.train.data.queries / queries.size))

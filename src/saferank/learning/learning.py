@@ -362,14 +362,14 @@ class _Run:
         part = None if counts is None else counts.part("learn")
         return Card(
             method=method,
-            recipe=self.recipe.record(),
+            recipe=self.recipe.to_dict(),
             seed=self.seed,
             sessions=0 if part is None else part.total,
             learned_from=None if part is None else part.fingerprint(),
             log=None if counts is None else counts.part("all").fingerprint(),
-            sketch=None if part is None or part.sketch is None else part.sketch.record(),
+            sketch=None if part is None or part.sketch is None else part.sketch.to_dict(),
             weights=self.weights.tolist(),
-            users=None if self.users is None else self.users.record(),
+            users=None if self.users is None else self.users.to_dict(),
             data=data.fingerprint(),
             keep=self.recipe.keep,
             slack=self.recipe.slack,

@@ -57,7 +57,9 @@ class Log:
         if self.data.production is not None:
             return self.data.production
         weights = 1 / np.arange(1, self.counts.ranks + 1)
-        doubt = 0.5 / np.maximum(flat.spread(self.counts.sessions, self.counts.offsets), 1)
+        doubt = 0.5 / np.maximum(
+            flat.repeat_per_document(self.counts.sessions, self.counts.offsets), 1
+        )
         return np.log(self.counts.mean_weight(weights) + doubt)
 
     def propensities(
@@ -80,7 +82,7 @@ class Log:
 def total_weight(offsets: flat.Ints, weights: Floats) -> Floats:
     """Z of each document's query: the weights of as many ranks as it has documents."""
     sums = np.concatenate([[0.0], np.cumsum(weights)])
-    return flat.spread(sums[np.minimum(flat.sizes(offsets), weights.size)], offsets)
+    return flat.repeat_per_document(sums[np.minimum(flat.sizes(offsets), weights.size)], offsets)
 
 
 def terms(

@@ -16,7 +16,7 @@ from saferank._core.flat import Floats
 from saferank.errors import InputError
 from saferank.learning.recipe import Recipe
 from saferank.objectives.exposure import shortfall
-from saferank.objectives.goals import Goal, Judgement, Place
+from saferank.objectives.goals import Goal, QueryBlock, ValueGradient
 from saferank.objectives.in_exposures import ExposureGoal
 from saferank.plackett_luce import exposure
 
@@ -65,12 +65,14 @@ class PromisedGoal:
         """Number of queries that are judged."""
         return self.goal.queries
 
-    def judge(self, scores: Floats, place: Place, risk: float | None) -> Judgement:
+    def value_and_gradient(
+        self, scores: Floats, place: QueryBlock, risk: float | None
+    ) -> ValueGradient:
         """Judge some queries."""
-        judged = self.goal.judge(scores, place, risk)
+        judged = self.goal.value_and_gradient(scores, place, risk)
         return judged._replace(reward=judged.reward - self._fine() * self.broken(scores, place))
 
-    def broken(self, scores: Floats, place: Place) -> Floats:
+    def broken(self, scores: Floats, place: QueryBlock) -> Floats:
         """1 for each query that breaks the promise, else 0."""
         weights, terms = self.goal.weights, self.goal.terms
         omega = exposure(scores, weights, place.offsets)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from scipy.special import expit
 
 import saferank
-from saferank._core.files import read_json, whole_folder, write_json
+from saferank._core.files import atomic_folder, read_json, write_json
 from saferank._core.flat import Floats, Ints, top
 from saferank._core.records import convert, from_dict
 from saferank.data import ArrowTable, FeatureSchema, RankingData, Scaling, match_features
@@ -188,7 +188,7 @@ class Ranker:
         """A name for what it computes: scorer, scaling, and whether production is added."""
         parts = [
             self.scorer.fingerprint(),
-            self.scaling.record(),
+            self.scaling.to_dict(),
             self.adds_production,
             self.production_temperature,
             self.features.to_dict(),
@@ -226,13 +226,13 @@ class Ranker:
 
     def save(self, folder: str | Path) -> None:
         """Write the ranker as a folder of safetensors and JSON, whole or not at all."""
-        with whole_folder(Path(folder), holds=FILES) as temporary:
+        with atomic_folder(Path(folder), holds=FILES) as temporary:
             write_json(
                 temporary / "ranker.json",
                 {
                     "format": FORMAT,
                     "scorer": {"kind": self.scorer.kind, **self.scorer.save(temporary)},
-                    "scaling": self.scaling.record(),
+                    "scaling": self.scaling.to_dict(),
                     "adds_production": self.adds_production,
                     "production_temperature": self.production_temperature,
                     "features": self.features.to_dict(),
@@ -263,7 +263,7 @@ class Ranker:
             known = record["format"] in (1, FORMAT)
             require(known, "format", f"at most {FORMAT}", record["format"])
             scorer = _load_scorer(folder, record["scorer"], module)
-            scaling = Scaling.from_record(record["scaling"])
+            scaling = Scaling.from_dict(record["scaling"])
             same = scaling.outputs == scorer.width
             require(same, "scaling", f"to the scorer's {scorer.width} features", scaling.outputs)
             card = from_dict(Card, record["card"], "card")

@@ -119,7 +119,7 @@ class Recipe:
             )
         return users.alpha + users.beta if self.weights == "clicks" else users.alpha.copy()
 
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The recipe for JSON; callables by their names."""
         plain: dict[str, Any] = {part.name: getattr(self, part.name) for part in fields(self)}
         for name in ("gain", "objective", "scorer", "delta"):

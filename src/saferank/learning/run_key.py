@@ -83,7 +83,7 @@ def run_key(
     digest.add("versions", versions())
     digest.add("method", [method, seed])
     digest.add("sessions", list(sessions))
-    parts = recipe.record()
+    parts = recipe.to_dict()
     if callable(recipe.delta):
         parts["delta"] = [schedule(recipe.delta)(n) for n in sessions]
     if callable(recipe.scorer):
@@ -97,7 +97,7 @@ def run_key(
     digest.add("recipe", parts)
     for name, part in (("learned from", learned_from), ("validation", validation)):
         _add_log(digest, name, part)
-    digest.add("click model", None if users is None else users.record())
+    digest.add("click model", None if users is None else users.to_dict())
     for name, ranker in (("production", production), ("predictor", predictor)):
         digest.add(name, None if ranker is None else ranker.fingerprint())
     return digest.hexdigest()

@@ -59,7 +59,7 @@ class Alignment:
         """Share of the items' documents that were ever shown."""
         return self.shown / self.documents if self.documents else 0.0
 
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The report for JSON."""
         return {**asdict(self), "support": self.support}
 

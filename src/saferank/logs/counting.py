@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from saferank._core.files import whole_file
+from saferank._core.files import atomic_file
 from saferank._core.scratch import scratch_folder
 from saferank.counts.arrays import check_ranks
 from saferank.counts.count_table import BrokenRule, CountReport, CountTable
@@ -151,7 +151,7 @@ class Counted:
         if output is None:
             table = parts.table().to_pyarrow().replace_schema_metadata(said)
             return CountTable.of_arrow(table, report)
-        with whole_file(output) as temporary:
+        with atomic_file(output) as temporary:
             self.local.write(parts.table(), temporary, "writing", compression="zstd", metadata=said)
         return CountTable(output, report)
 

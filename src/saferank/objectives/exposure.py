@@ -9,31 +9,31 @@ from __future__ import annotations
 import numpy as np
 
 from saferank._core.flat import Floats
-from saferank._core.valued import Valued
+from saferank._core.value_slope import ValueSlope
 from saferank.errors import require
 
 # A policy that stands at its bound gets no pay for the last bits of rounding.
 _TIE = 1e-6
 
 
-def utility(omega: Floats, gain: Floats) -> Valued:
+def utility(omega: Floats, gain: Floats) -> ValueSlope:
     r"""Expected reward: :math:`\omega\,\mu`."""
-    return Valued(omega * gain, gain)
+    return ValueSlope(omega * gain, gain)
 
 
-def prpo(omega: Floats, gain: Floats, *, omega0: Floats, delta: float) -> Valued:
+def prpo(omega: Floats, gain: Floats, *, omega0: Floats, delta: float) -> ValueSlope:
     r"""Utility that stops paying once exposure leaves production's neighbourhood.
 
     .. math:: \mu \min(\omega, \omega_0/\delta) \text{ if } \mu \ge 0,
               \text{ else } \mu \max(\omega, \delta\,\omega_0)
 
     >>> prpo(np.array([0.1, 0.9]), np.ones(2), omega0=np.array([0.4, 0.4]), delta=0.5)
-    Valued(value=array([0.1, 0.8]), slope=array([1., 0.]))
+    ValueSlope(value=array([0.1, 0.8]), slope=array([1., 0.]))
     """
     floor, ceiling = prpo_limits(omega0, delta)
     inside = np.where(gain >= 0, omega < ceiling * (1 - _TIE), omega > floor * (1 + _TIE))
     kept = np.where(gain >= 0, np.minimum(omega, ceiling), np.maximum(omega, floor))
-    return Valued(kept * gain, np.where(inside, gain, 0.0))
+    return ValueSlope(kept * gain, np.where(inside, gain, 0.0))
 
 
 def prpo_limits(omega0: Floats, delta: float) -> tuple[Floats, Floats]:
@@ -55,7 +55,7 @@ def shortfall(omega: Floats, omega0: Floats, keep: float) -> Floats:
 
 def prpo_floor(
     omega: Floats, gain: Floats, *, omega0: Floats, delta: float, price: float
-) -> Valued:
+) -> ValueSlope:
     r"""PRPO with a price on leaving :math:`[\delta\omega_0, \omega_0/\delta]`, for every document.
 
     .. math:: \text{prpo} - M \left( \max(0, \delta\omega_0 - \omega)
@@ -69,20 +69,20 @@ def prpo_floor(
     above = np.maximum(0, omega - omega0 / delta)
     low = omega < omega0 * delta * (1 - _TIE)
     high = omega > omega0 / delta * (1 + _TIE)
-    return Valued(
+    return ValueSlope(
         bounded.value - price * (below + above),
         bounded.slope + price * (low.astype(np.float64) - high),
     )
 
 
-def divergence(omega: Floats, *, omega0: Floats, total: Floats) -> Valued:
+def divergence(omega: Floats, *, omega0: Floats, total: Floats) -> ValueSlope:
     r"""A document's share of the Rényi divergence of exposures: :math:`\omega^2/(\omega_0 Z_q)`.
 
     A document that production never exposes has no finite divergence; the smallest exposure that
     double precision tells from 0 stands in, so that the risk is large and finite.
     """
     scale = np.maximum(omega0, 1e-12) * np.maximum(total, 1e-300)
-    return Valued(omega * omega / scale, 2 * omega / scale)
+    return ValueSlope(omega * omega / scale, 2 * omega / scale)
 
 
 def risk_factor(

@@ -14,7 +14,7 @@ import numpy as np
 from saferank._core.flat import Floats, Ints
 
 
-class Place(NamedTuple):
+class QueryBlock(NamedTuple):
     """Some queries: which they are, where their documents lie, and how these are cut."""
 
     queries: Ints
@@ -22,7 +22,7 @@ class Place(NamedTuple):
     offsets: Ints
 
 
-class Judgement(NamedTuple):
+class ValueGradient(NamedTuple):
     """Reward and risk of each query, already weighted, and the gradient in each score."""
 
     reward: Floats
@@ -39,7 +39,9 @@ class Goal(Protocol):
     def queries(self) -> int:
         """Number of queries that are judged."""
 
-    def judge(self, scores: Floats, place: Place, risk: float | None) -> Judgement:
+    def value_and_gradient(
+        self, scores: Floats, place: QueryBlock, risk: float | None
+    ) -> ValueGradient:
         """Judge some queries, where `risk` is the present risk of all queries together.
 
         None: these are all queries, so the sum of their risks is meant.
@@ -50,7 +52,7 @@ class Goal(Protocol):
 
 
 @dataclass(frozen=True)
-class Rooted:
+class RiskPenalised:
     """value = reward - risk_weight * sqrt(risk)."""
 
     queries: int

@@ -11,10 +11,10 @@ import numpy as np
 from saferank._core import flat
 from saferank._core.flat import Floats, Ints
 from saferank._core.seeds import derive
-from saferank._core.valued import Valued
+from saferank._core.value_slope import ValueSlope
 from saferank.clicks import ClickModel
 from saferank.errors import InputError
-from saferank.objectives.goals import Goal, Judgement, Place, Rooted
+from saferank.objectives.goals import Goal, QueryBlock, RiskPenalised, ValueGradient
 from saferank.plackett_luce import GRADIENTS, exposure, exposure_gradient
 
 
@@ -69,7 +69,7 @@ class Queries:
 
 
 @dataclass(frozen=True)
-class ExposureGoal(Rooted):
+class ExposureGoal(RiskPenalised):
     """An objective in exposures: scores -> exact exposure -> value and slope -> exact gradient."""
 
     objective: Objective
@@ -81,11 +81,13 @@ class ExposureGoal(Rooted):
     samples: int = 1000
     seed: int = 0
 
-    def judge(self, scores: Floats, place: Place, risk: float | None) -> Judgement:
+    def value_and_gradient(
+        self, scores: Floats, place: QueryBlock, risk: float | None
+    ) -> ValueGradient:
         """Judge some queries."""
         omega = exposure(scores, self.weights, place.offsets)
         terms = Terms(*(term[place.positions] for term in self.terms))
-        share = flat.spread(self.share[place.queries], place.offsets)
+        share = flat.repeat_per_document(self.share[place.queries], place.offsets)
         reward = self.objective.reward(omega, terms)
         slope = share * reward.slope
         risks = np.zeros(place.queries.size)
@@ -93,13 +95,13 @@ class ExposureGoal(Rooted):
             risky = self.objective.risk(omega, terms)
             risks = flat.query_sums(share * risky.value, place.offsets)
             slope = slope + self.root_slope(risk, risks) * share * risky.slope
-        return Judgement(
+        return ValueGradient(
             flat.query_sums(share * reward.value, place.offsets),
             risks,
             self._gradient(scores, place, slope),
         )
 
-    def _gradient(self, scores: Floats, place: Place, slope: Floats) -> Floats:
+    def _gradient(self, scores: Floats, place: QueryBlock, slope: Floats) -> Floats:
         if self.gradient == "exact":
             return exposure_gradient(scores, self.weights, place.offsets, slope)
         # the scores are part of the seed: every visit of a query draws anew, yet can be repeated
@@ -128,11 +130,11 @@ class Objective:
     """mean(reward) - risk_weight * sqrt(mean(risk)).
 
     In exposures, `reward` and `risk` take the exposures and the `Terms` of documents and return a
-    `Valued`: value and slope. Objectives in ratios of rankings or in pairs bring another `goal`.
+    `ValueSlope`. Objectives in ratios of rankings or in pairs bring another `goal`.
     """
 
-    reward: Callable[..., Valued]
-    risk: Callable[..., Valued] | None = None
+    reward: Callable[..., ValueSlope]
+    risk: Callable[..., ValueSlope] | None = None
     risk_weight: float = 0.0
     limits: Callable[[Terms], tuple[Floats, Floats]] = _no_limits
     """Exposures below and above which nothing more is lost or paid: what pairs are weighted by."""

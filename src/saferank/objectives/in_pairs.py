@@ -27,7 +27,7 @@ import numpy as np
 from saferank._core import flat
 from saferank._core.flat import Floats, Ints
 from saferank._core.kernels import kernel, parallel_kernel
-from saferank.objectives.goals import Goal, Judgement, Place, Rooted
+from saferank.objectives.goals import Goal, QueryBlock, RiskPenalised, ValueGradient
 from saferank.objectives.in_exposures import Objective, Queries, Terms
 from saferank.plackett_luce import exposure
 
@@ -90,7 +90,7 @@ def lambdas(
 
 
 @dataclass(frozen=True)
-class LambdaGoal(Rooted):
+class LambdaGoal(RiskPenalised):
     """Pushes by pairs; the value, which decides when to stop, is the objective's own."""
 
     objective: Objective
@@ -99,17 +99,19 @@ class LambdaGoal(Rooted):
     share: Floats
     """N_q / N."""
 
-    def judge(self, scores: Floats, place: Place, risk: float | None) -> Judgement:
+    def value_and_gradient(
+        self, scores: Floats, place: QueryBlock, risk: float | None
+    ) -> ValueGradient:
         """Judge some queries."""
         del risk
         omega = exposure(scores, self.weights, place.offsets)
         terms = Terms(*(term[place.positions] for term in self.terms))
-        share = flat.spread(self.share[place.queries], place.offsets)
+        share = flat.repeat_per_document(self.share[place.queries], place.offsets)
         value = self.objective.reward(omega, terms).value
         low, high = self.objective.limits(terms)
         push, bend = lambdas(scores, self.weights, place.offsets, omega, terms.gain, low, high)
         sums = flat.query_sums(share * value, place.offsets)
-        return Judgement(sums, np.zeros_like(sums), share * push, share * bend)
+        return ValueGradient(sums, np.zeros_like(sums), share * push, share * bend)
 
 
 def pair_goal(objective: Objective, queries: Queries) -> Goal:

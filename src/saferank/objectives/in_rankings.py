@@ -9,14 +9,14 @@ import numpy as np
 from saferank._core.flat import Floats, Ints
 from saferank._core.seeds import derive
 from saferank.errors import InputError
-from saferank.objectives.goals import Goal, Judgement, Place, Rooted
+from saferank.objectives.goals import Goal, QueryBlock, RiskPenalised, ValueGradient
 from saferank.objectives.in_exposures import Objective, Queries
 from saferank.objectives.ratios import ratio_gradient
 from saferank.plackett_luce import log_probability, sample
 
 
 @dataclass(frozen=True)
-class RankingGoal(Rooted):
+class RankingGoal(RiskPenalised):
     """An objective in the ratios of whole rankings, over rankings drawn from production."""
 
     objective: Objective
@@ -27,7 +27,9 @@ class RankingGoal(Rooted):
     """log probability of each drawn ranking under production."""
     share: Floats
 
-    def judge(self, scores: Floats, place: Place, risk: float | None) -> Judgement:
+    def value_and_gradient(
+        self, scores: Floats, place: QueryBlock, risk: float | None
+    ) -> ValueGradient:
         """Judge some queries."""
         drawn, rewards = self.rankings[place.queries], self.rewards[place.queries]
         drawn = np.where(drawn >= 0, drawn + place.offsets[:-1, None, None], -1)
@@ -42,7 +44,7 @@ class RankingGoal(Rooted):
             risks = (share * risky.value).sum(axis=1)
             slope = slope + self.root_slope(risk, risks) * share * risky.slope
         gradient = ratio_gradient(scores, place.offsets, drawn, slope * ratio)
-        return Judgement((share * reward.value).sum(axis=1), risks, gradient)
+        return ValueGradient((share * reward.value).sum(axis=1), risks, gradient)
 
 
 def ranking_goal(objective: Objective, queries: Queries) -> Goal:

@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from saferank._core.flat import Floats
-from saferank._core.valued import Valued
+from saferank._core.value_slope import ValueSlope
 from saferank.errors import require
 from saferank.objectives import action, exposure
 from saferank.objectives.in_exposures import Context, Objective, Terms
@@ -22,7 +22,7 @@ def _utility(_: Context) -> Objective:
 
 
 def _prpo(context: Context) -> Objective:
-    def reward(omega: Floats, terms: Terms) -> Valued:
+    def reward(omega: Floats, terms: Terms) -> ValueSlope:
         return exposure.prpo(omega, terms.gain, omega0=terms.omega0, delta=context.delta)
 
     return Objective(reward)
@@ -36,7 +36,7 @@ def floor_price(largest_gain: float) -> float:
 def _prpo_floor(context: Context) -> Objective:
     price = floor_price(context.largest_gain)
 
-    def reward(omega: Floats, terms: Terms) -> Valued:
+    def reward(omega: Floats, terms: Terms) -> ValueSlope:
         return exposure.prpo_floor(
             omega, terms.gain, omega0=terms.omega0, delta=context.delta, price=price
         )
@@ -56,7 +56,7 @@ def _lambda_prpo(context: Context) -> Objective:
 
 
 def _safe(context: Context, *, spread: float, terms_: int) -> Objective:
-    def risk(omega: Floats, terms: Terms) -> Valued:
+    def risk(omega: Floats, terms: Terms) -> ValueSlope:
         return exposure.divergence(omega, omega0=terms.omega0, total=terms.total)
 
     total = float(context.weights.sum())
@@ -81,7 +81,7 @@ def _ppo(context: Context) -> Objective:
     return Objective(clip, goal=ranking_goal)
 
 
-def _action_risk(context: Context, risk: Callable[..., Valued], scale: float) -> Objective:
+def _action_risk(context: Context, risk: Callable[..., ValueSlope], scale: float) -> Objective:
     weight = scale * np.sqrt((1 - context.delta) / context.delta / context.sessions)
     return Objective(action.importance, risk, float(weight), goal=ranking_goal)
 

@@ -74,7 +74,7 @@ class ProductionCheck:
         surprise = bdtrc(self.rejected - 1, max(1, self.tested), self.level)
         return bool(self.impossible == 0 and surprise > self.level * (1 + 1e-9))
 
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The check for JSON."""
         scalars = {k: v for k, v in asdict(self).items() if not isinstance(v, np.ndarray)}
         return {
@@ -123,7 +123,7 @@ def check_production(
     values = flat.check_values("scores", scores, counts.offsets)
     claimed = rank_probabilities(values / temperature, counts.ranks, counts.offsets)
     observed = counts.impressions.astype(np.float64)
-    at_rank = flat.spread(flat.query_sums(observed, counts.offsets), counts.offsets)
+    at_rank = flat.repeat_per_document(flat.query_sums(observed, counts.offsets), counts.offsets)
     p_values = _p_values(observed, at_rank * claimed, counts.offsets)
     tests = np.count_nonzero(~np.isnan(p_values), axis=1)
     smallest = np.fmin.reduce(p_values, axis=1)

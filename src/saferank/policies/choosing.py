@@ -122,7 +122,7 @@ def _insisted(
         policy, fit = _sorted(counts, scores, _sorted_share(counts, scores))
     else:
         policy, fit = _sampled(counts, scores)
-    return policy, ProductionFit(**{**fit.record(), "asked_for": True})
+    return policy, ProductionFit(**{**fit.to_dict(), "asked_for": True})
 
 
 def _plain_observed(counts: Counts) -> ProductionFit:
@@ -155,7 +155,9 @@ def _sorted_share(counts: Counts, scores: Floats) -> float:
     """Share of the impressions at the place that sorting by score gives, ties as in the items."""
     order = np.lexsort((-scores, flat.query_of(counts.offsets)))
     place = np.empty(scores.size, np.int64)
-    place[order] = np.arange(scores.size) - flat.spread(counts.offsets[:-1], counts.offsets)
+    place[order] = np.arange(scores.size) - flat.repeat_per_document(
+        counts.offsets[:-1], counts.offsets
+    )
     in_place = counts.impressions[np.arange(counts.ranks) == place[:, None]].sum()
     return float(in_place / max(int(counts.impressions.sum()), 1))
 
@@ -256,9 +258,13 @@ def pooled_p_value(counts: Counts, scores: Floats) -> float:
     probability = rank_probabilities(scores, counts.ranks, counts.offsets)
     order = np.lexsort((-scores, flat.query_of(counts.offsets)))
     place = np.empty(scores.size, dtype=np.int64)
-    place[order] = np.arange(scores.size) - flat.spread(counts.offsets[:-1], counts.offsets)
+    place[order] = np.arange(scores.size) - flat.repeat_per_document(
+        counts.offsets[:-1], counts.offsets
+    )
     place = np.minimum(place, 2 * counts.ranks)
-    at_rank = flat.spread(flat.query_sums(counts.impressions, counts.offsets), counts.offsets)
+    at_rank = flat.repeat_per_document(
+        flat.query_sums(counts.impressions, counts.offsets), counts.offsets
+    )
     # documents of one query that share the last place are one cell of it
     key = flat.query_of(counts.offsets) * (2 * counts.ranks + 1) + place
     cells, index = np.unique(key, return_inverse=True)

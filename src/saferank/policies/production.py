@@ -73,7 +73,7 @@ class ProductionPolicy:
     @classmethod
     def observed(cls, counts: Counts) -> ProductionPolicy:
         """The frequencies of the log itself: impressions per session of the query."""
-        sessions = flat.spread(counts.sessions, counts.offsets)[:, None]
+        sessions = flat.repeat_per_document(counts.sessions, counts.offsets)[:, None]
         table = counts.impressions / np.maximum(sessions, 1)
         return cls("observed", counts.offsets, table=table, sessions=counts.sessions)
 
@@ -159,7 +159,7 @@ class ProductionPolicy:
         assert self.table is not None
         weights = 1 / np.arange(1, self.table.shape[1] + 1)
         sessions = np.ones(self.offsets.size - 1) if self.sessions is None else self.sessions
-        doubt = 0.5 / np.maximum(flat.spread(sessions, self.offsets), 1)
+        doubt = 0.5 / np.maximum(flat.repeat_per_document(sessions, self.offsets), 1)
         return np.log(self.table @ weights + doubt)
 
     def shortfall(self, weights: Floats, error: float) -> Floats:
@@ -212,7 +212,7 @@ def exposure_of_lists(
     ranks = min(weights.size, filled.shape[1])
     each[:, :ranks] = filled[:, :ranks] * weights[:ranks]
     chance = _chances(scores, weights.size, offsets, in_order=in_order)
-    result: Floats = (chance * flat.spread(each, offsets)).sum(axis=1)
+    result: Floats = (chance * flat.repeat_per_document(each, offsets)).sum(axis=1)
     return result
 
 
@@ -229,7 +229,7 @@ def _at_ranks(policy: ProductionPolicy, ranks: int) -> Floats:
     share = np.zeros((policy.offsets.size - 1, ranks))
     known = min(ranks, policy.filled.shape[1])
     share[:, :known] = policy.filled[:, :known]
-    return flat.spread(share, policy.offsets)
+    return flat.repeat_per_document(share, policy.offsets)
 
 
 def filled_ranks(counts: Counts) -> Floats | None:

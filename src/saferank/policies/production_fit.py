@@ -22,12 +22,12 @@ class ProductionFit:
     asked_for: bool = False
     """The kind was asked for, not chosen by the log."""
 
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The fit for JSON."""
         return asdict(self)
 
     @classmethod
-    def from_record(cls, record: Any) -> ProductionFit:
+    def from_dict(cls, record: Any) -> ProductionFit:
         """The fit of a JSON record."""
         try:
             between = record["temperature_interval"]

@@ -93,8 +93,10 @@ class _Cells:
 
     @classmethod
     def of(cls, counts: Counts, recorded: Floats) -> _Cells:
-        sums = flat.spread(flat.query_sums(recorded, counts.offsets), counts.offsets)
-        trials = flat.spread(flat.query_sums(counts.impressions, counts.offsets), counts.offsets)
+        sums = flat.repeat_per_document(flat.query_sums(recorded, counts.offsets), counts.offsets)
+        trials = flat.repeat_per_document(
+            flat.query_sums(counts.impressions, counts.offsets), counts.offsets
+        )
         chance = np.minimum(recorded / np.maximum(sums, _TINY), 1.0)
         told = (recorded > 0) & (counts.impressions > 0) & (chance < 1)
         query = np.broadcast_to(flat.query_of(counts.offsets)[:, None], recorded.shape)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from saferank._core.files import whole_file
+from saferank._core.files import atomic_file
 from saferank._core.marks import mark
 from saferank.learning import Card
 from saferank.report import page_charts
@@ -26,7 +26,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Place:
+class QueryBlock:
     """A rank before and after: the documents there, and how the new one got there."""
 
     rank: int
@@ -41,7 +41,7 @@ def write_page(path: str | Path, found: Assessment, card: Card, name: str = "run
     `card` is the ranker's own (`ranker.card`), `name` what the page calls it.
     """
     target = Path(path)
-    with whole_file(target) as temporary:
+    with atomic_file(target) as temporary:
         temporary.write_text(render(found, card, name), encoding="utf-8")
         mark(temporary, "html")
     return target
@@ -114,7 +114,7 @@ def _figure(name: str, title: str, caption: str, chart: Any) -> Figure:
     return Figure(name, title, caption, chart.to_dict(), picture)
 
 
-def places(change: Change, ranks: int) -> list[Place]:
+def places(change: Change, ranks: int) -> list[QueryBlock]:
     """The rankings of a query side by side, by their scores."""
     before = {moved.rank_before: moved for moved in change.moved}
     after = {moved.rank_after: moved for moved in change.moved}
@@ -125,7 +125,7 @@ def places(change: Change, ranks: int) -> list[Place]:
         if new is not None and new.rank_before != rank:
             how = f"{'▲' if new.rank_before > rank else '▼'} from {new.rank_before}"
         old = before.get(rank)
-        rows.append(Place(rank, old.document if old else "", new.document if new else "", how))
+        rows.append(QueryBlock(rank, old.document if old else "", new.document if new else "", how))
     return rows
 
 

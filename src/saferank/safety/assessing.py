@@ -113,7 +113,7 @@ def assess(
     """
     card = ranker.card if isinstance(ranker, Ranker) else None
     if users is None and card is not None and card.users is not None:
-        users = ClickModel.from_record(card.users)
+        users = ClickModel.from_dict(card.users)
     if by == "auto" and counts is not None and card is not None and card.keep is not None:
         by = "both"
     if method is None:

@@ -106,14 +106,14 @@ class Assessment:
         base = 0.0 if self.production is None else self.production.estimate
         return value / base if base > 0 else float("nan")
 
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The assessment for JSON."""
-        return {"format": _FORMAT, **asdict(self), "certificate": self.certificate.record()}
+        return {"format": _FORMAT, **asdict(self), "certificate": self.certificate.to_dict()}
 
     def save(self, folder: str | Path) -> Path:
         """Write the assessment beside the ranker it is of."""
         path = Path(folder) / FILE
-        write_json(path, self.record(), "assessment")
+        write_json(path, self.to_dict(), "assessment")
         return path
 
     @classmethod
@@ -122,7 +122,7 @@ class Assessment:
         path = Path(folder) / FILE
         rule = f"with {FILE}: run `saferank certify` first"
         require(path.is_file(), "run", rule, str(folder))
-        assessment = cls.from_record(read_json(path))
+        assessment = cls.from_dict(read_json(path))
         own = None if assessment.ranker is None else Ranker.load(folder).fingerprint()
         if own != assessment.ranker:
             raise InputError(
@@ -131,7 +131,7 @@ class Assessment:
         return assessment
 
     @classmethod
-    def from_record(cls, record: Any) -> Assessment:
+    def from_dict(cls, record: Any) -> Assessment:
         """The assessment of a JSON record."""
         require(isinstance(record, dict), "assessment", "a JSON object", type(record).__name__)
         given = {key: value for key, value in record.items() if key != "format"}

@@ -111,16 +111,16 @@ class Certificate:
             f"{self.distribution.loss[-1]:.1%} of the largest possible beyond the share given up."
         )
 
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The certificate for JSON."""
         return {"format": FORMAT, **asdict(self)}
 
     def save(self, path: str | Path) -> None:
         """Write the certificate as JSON."""
-        write_json(Path(path), self.record(), "certificate")
+        write_json(Path(path), self.to_dict(), "certificate")
 
     @classmethod
-    def from_record(cls, record: Any) -> Certificate:
+    def from_dict(cls, record: Any) -> Certificate:
         """The certificate of a JSON record."""
         try:
             given = dict(record)
@@ -143,7 +143,7 @@ class Certificate:
     @classmethod
     def load(cls, path: str | Path) -> Certificate:
         """Read a certificate that was saved."""
-        return cls.from_record(read_json(Path(path)))
+        return cls.from_dict(read_json(Path(path)))
 
 
 def _tuples(record: dict[str, list[float]]) -> dict[str, tuple[float, ...]]:

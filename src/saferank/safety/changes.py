@@ -83,7 +83,7 @@ def _places(scores: Floats, offsets: Ints) -> Ints:
     """Place of each document, from 1, when its query is sorted by score (ties in their order)."""
     order = np.lexsort((-scores, flat.query_of(offsets)))
     places = np.empty(scores.size, dtype=np.int64)
-    places[order] = np.arange(scores.size) - flat.spread(offsets[:-1], offsets) + 1
+    places[order] = np.arange(scores.size) - flat.repeat_per_document(offsets[:-1], offsets) + 1
     return places
 
 

@@ -95,7 +95,7 @@ class Comparison:
             f"once, confidence {self.confidence:.0%})."
         )
 
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The comparison for JSON."""
         best = None if self.best is None else self.best.name
         return {"verdict": self.sentence(), "best": best, **asdict(self)}
@@ -200,7 +200,7 @@ def _at_once(told: list[_Told], clicks: float, tail: float, seed: int) -> list[C
 
 def _common_model(rankers: Mapping[str, Policy]) -> ClickModel:
     cards = [one.card for one in rankers.values() if isinstance(one, Ranker)]
-    models = [ClickModel.from_record(card.users) for card in cards if card.users is not None]
+    models = [ClickModel.from_dict(card.users) for card in cards if card.users is not None]
     if not models:
         raise InputError("`users` must be given: no candidate names a click model.")
     first = models[0]

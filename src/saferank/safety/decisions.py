@@ -54,7 +54,7 @@ class Decision:
     next_step: str = ""
     """What to do now, in one sentence."""
 
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The decision for JSON."""
         return asdict(self)
 

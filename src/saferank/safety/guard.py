@@ -57,7 +57,7 @@ class GuardReport:
     gain: float | None = None
     """Estimated utility a session that the new ranker adds to production without the guard."""
 
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The report for JSON."""
         return asdict(self)
 
@@ -159,7 +159,7 @@ class Guard:
         mixed = np.empty(data.documents)
         for part in parts(data):
             shares, omega, omega0 = self._mixing(new, old, weights, part)
-            own = flat.spread(shares, part.data.offsets)
+            own = flat.repeat_per_document(shares, part.data.offsets)
             mixed[part.positions] = own * omega + (1 - own) * omega0
         return mixed
 
@@ -172,7 +172,7 @@ class Guard:
     def scores(self, data: RankingData, session: str | int) -> Floats:
         """The scores that a session is served by: for each query those of one of the rankers."""
         new, old, _ = self._checked(data)
-        which = flat.spread(self.serves_new(data, session), data.offsets)
+        which = flat.repeat_per_document(self.serves_new(data, session), data.offsets)
         return np.where(
             which, all_scores(new, data), all_scores(old, data) / self.production_temperature
         )

@@ -39,7 +39,7 @@ def _sampled(card: Card, counts: Counts) -> str | None:
     own = (counts if counts.judge is None else counts.judge).sketch
     if card.sketch is None or own is None:
         return None
-    share = own.shared(Sketch.from_record(card.sketch))
+    share = own.shared(Sketch.from_dict(card.sketch))
     if share is None or share <= SOME:
         return None
     what = "the ranker" if card.method != "relevance" else "the ranker's regression"

@@ -102,7 +102,7 @@ def served_exposures(
         shares = mixing_shares(omega, omega0, data.offsets, allowed, guard.keep)
     else:
         shares = np.full(data.queries, blind_share(guard.keep, guard.slack))
-    own = flat.spread(shares, data.offsets)
+    own = flat.repeat_per_document(shares, data.offsets)
     if measured is not None:
         omega, omega0 = exposures(measured)
     return own * omega + (1 - own) * omega0, omega0, shares

@@ -19,7 +19,7 @@ from saferank.estimators.table import EstimatorLike
 from saferank.learning.descent import Settings
 from saferank.learning.families import family
 from saferank.objectives import Context, ObjectiveLike, Queries, Terms, objective_entry, schedule
-from saferank.objectives.goals import Goal, Place
+from saferank.objectives.goals import Goal, QueryBlock
 from saferank.objectives.in_pairs import pair_goal
 from saferank.policies import ProductionPolicy
 from saferank.scorers.networks import ModuleFactory
@@ -118,7 +118,9 @@ def check_objective(objective: ObjectiveLike, *, delta: float = 0.5) -> None:
     gain = np.random.default_rng(2).normal(size=world.data.documents)
     production = ProductionPolicy.sampled(world.production, world.data.offsets)
     omega0 = production.exposure(world.weights)
-    total = flat.spread(flat.query_sums(omega0, world.data.offsets), world.data.offsets)
+    total = flat.repeat_per_document(
+        flat.query_sums(omega0, world.data.offsets), world.data.offsets
+    )
     largest = float(np.abs(gain).max())
     built = entry.build(Context(400, delta, world.weights, world.users, largest))
     share = np.full(world.data.queries, 1 / world.data.queries)
@@ -146,8 +148,8 @@ def check_objective(objective: ObjectiveLike, *, delta: float = 0.5) -> None:
 
 def _judged(goal: Goal, scores: Floats, risk: float | None) -> tuple[float, float, Floats]:
     data = _world().data
-    place = Place(np.arange(data.queries), slice(0, data.documents), data.offsets)
-    judged = goal.judge(scores, place, risk)
+    place = QueryBlock(np.arange(data.queries), slice(0, data.documents), data.offsets)
+    judged = goal.value_and_gradient(scores, place, risk)
     reward, risks = float(judged.reward.sum()), float(judged.risk.sum())
     return goal.value(reward, risks), risks, judged.gradient
 

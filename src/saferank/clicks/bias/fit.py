@@ -112,11 +112,11 @@ class FittedBias:
             "relevance for each is biased then, and its intervals do not show it; harvest instead."
         ]
 
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The fit for JSON; `ClickModel.load` reads it as a click model."""
         sure = self.uncertainty
         return {
-            **self.model.record(),
+            **self.model.to_dict(),
             "alpha_error": _finite(sure.alpha_error),
             "beta_error": _finite(sure.beta_error),
             "canonical": {
@@ -135,14 +135,14 @@ class FittedBias:
             },
             "kind": self.kind,
             "method": self.method,
-            "misfit": self.misfit.record(),
-            "identifiability": self.identifiability.record(),
+            "misfit": self.misfit.to_dict(),
+            "identifiability": self.identifiability.to_dict(),
             "sentences": self.sentences(),
         }
 
     def save(self, path: str | Path) -> None:
         """Write the fit as JSON (`bias.json`)."""
-        write_json(Path(path), self.record(), "click model")
+        write_json(Path(path), self.to_dict(), "click model")
 
 
 def fit_position_bias(

@@ -94,7 +94,7 @@ class Identifiability:
         """What the log can tell through the same documents and, if not, what can be done."""
         return self.finding if self.identified or not self.shown else f"{self.finding} {_ADVICE}"
 
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The finding for JSON."""
         return {
             "identified": self.identified,

@@ -82,7 +82,7 @@ class Misfit:
             f"{self.size:.4f} from it; clicks may depend on other documents or on earlier clicks."
         )
 
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The test for JSON."""
         return {
             "statistic": self.statistic,

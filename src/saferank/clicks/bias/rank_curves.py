@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from saferank._core.files import whole_file
+from saferank._core.files import atomic_file
 from saferank._core.flat import Floats
 from saferank._core.marks import mark
 from saferank.clicks.bias import FittedBias
@@ -109,7 +109,7 @@ def save_chart(fit: FittedBias, path: str | Path) -> None:
     require(
         form in FORMATS, "chart", f"a file that ends in one of {', '.join(FORMATS)}", target.name
     )
-    with whole_file(target) as temporary:
+    with atomic_file(target) as temporary:
         options = {"inline": True} if form == "html" else {}
         chart(fit).save(str(temporary), format=form, **options)
         mark(temporary, form)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from saferank._core.chance.streams import after, canonical_order, numbered, stream, uniform
-from saferank._core.files import whole_file
+from saferank._core.files import atomic_file
 from saferank._core.flat import Floats, Ints
 from saferank._core.kernels import kernel, parallel_kernel
 from saferank._core.marks import parquet_mark
@@ -69,7 +69,7 @@ def simulate_rows(
     batches = _batches(data, policy, click, users, shares, sessions, seed)
     rows = 0
     with (
-        whole_file(Path(path)) as temporary,
+        atomic_file(Path(path)) as temporary,
         pq.ParquetWriter(temporary, _schema(data), compression="zstd") as out,
         bar("Writing sessions", sessions, show=progress) as advance,
     ):

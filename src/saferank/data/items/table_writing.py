@@ -12,7 +12,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from saferank._core import flat
-from saferank._core.files import whole_file
+from saferank._core.files import atomic_file
 from saferank._core.marks import parquet_mark
 from saferank.data.features import Feature
 from saferank.data.items.table_layout import LIST
@@ -38,7 +38,7 @@ def write_items(data: RankingData, path: str | Path) -> None:
         write_letor(data, target)
         return
     batches = _batches(data, listed=kind == "parquet" and data.feature_names is None)
-    with whole_file(target) as temporary:
+    with atomic_file(target) as temporary:
         if kind == "parquet":
             _write_parquet(temporary, batches)
         else:

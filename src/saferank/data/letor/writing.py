@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from saferank._core.files import whole_file
+from saferank._core.files import atomic_file
 from saferank._core.flat import require_each
 from saferank.data.letor.parsing import ID_LIMIT
 from saferank.data.ranking import RankingData
@@ -25,7 +25,7 @@ def write_letor(data: RankingData, path: str | Path) -> None:
     Zeros are left out, but for the last feature, so that the number of features is kept.
     """
     target = Path(path)
-    with whole_file(target) as temporary:
+    with atomic_file(target) as temporary:
         opened: Any = gzip.open if target.suffix == ".gz" else open
         with opened(temporary, "wt", encoding="utf-8", newline="\n") as file:
             file.writelines(_lines(data))

@@ -46,17 +46,17 @@ class LogHealth:
             return "not good enough"
         return "usable with care" if "warning" in severities else "good"
 
-    def record(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The check for JSON."""
         return {
             "verdict": self.verdict,
-            "report": self.report.record(),
+            "report": self.report.to_dict(),
             "findings": [asdict(finding) for finding in self.findings],
             "click_rate_by_rank": [{**asdict(rate), "rate": rate.rate} for rate in self.by_rank],
             "click_rate_by_day": [{**asdict(rate), "rate": rate.rate} for rate in self.by_day],
             "robots": {name: ids.to_pylist() for name, ids in self.robots.named.items()},
             "documents_at_both_ranks": self.overlap.documents.tolist(),
-            "alignment": None if self.alignment is None else self.alignment.record(),
+            "alignment": None if self.alignment is None else self.alignment.to_dict(),
         }
 
 

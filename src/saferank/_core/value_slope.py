@@ -7,7 +7,7 @@ from typing import NamedTuple
 from saferank._core.flat import Floats
 
 
-class Valued(NamedTuple):
+class ValueSlope(NamedTuple):
     """The unreduced value (one a document, or a sample), and its derivative in its argument."""
 
     value: Floats
