@@ -6,7 +6,7 @@ import inspect
 
 import numpy as np
 import pytest
-from testing import outside
+from testing import own_parts
 
 import saferank as sr
 from saferank.errors import InputError
@@ -19,25 +19,25 @@ QUICK = Settings(steps=30, hidden=(4,))
 @pytest.fixture(scope="module")
 def world():
     data = sr.data.synthetic("small", queries=50, seed=0).train
-    users = outside.tired_users()
+    users = own_parts.tired_users()
     shown = np.zeros(data.documents)
     return data, shown, users, sr.clicks.simulate(data, shown, users, sessions=5000, seed=0)
 
 
 def test_they_are_short():
-    for part in (outside.shrunken_ips, outside.cautious, outside.tired_users):
+    for part in (own_parts.shrunken_ips, own_parts.cautious, own_parts.tired_users):
         assert len(inspect.getsource(part).splitlines()) < 20
 
 
 def test_they_keep_the_contracts():
-    check_estimator(outside.shrunken_ips, averages=False)
-    check_objective(outside.cautious)
-    check_click_model(outside.tired_users())
+    check_estimator(own_parts.shrunken_ips, averages=False)
+    check_objective(own_parts.cautious)
+    check_click_model(own_parts.tired_users())
 
 
 def test_they_learn_and_are_assessed_like_others(world, tmp_path):
     data, shown, users, counts = world
-    recipe = Recipe(outside.shrunken_ips, outside.cautious, scorer="linear", settings=QUICK)
+    recipe = Recipe(own_parts.shrunken_ips, own_parts.cautious, scorer="linear", settings=QUICK)
     ranker = sr.learn(data, counts, users, method=recipe, production=shown, delta=0.1)
     assert ranker.card.method == "shrunken_ips x cautious"
     assert ranker.card.recipe["gain"] == "callable shrunken_ips"
@@ -50,7 +50,7 @@ def test_they_learn_and_are_assessed_like_others(world, tmp_path):
 def test_changes_by_name_take_them_too(world):
     data, shown, users, counts = world
     options = {"method": "ips", "production": shown, "scorer": "linear", "settings": QUICK}
-    one = sr.learn(data, counts, users, gain=outside.shrunken_ips, **options)
+    one = sr.learn(data, counts, users, gain=own_parts.shrunken_ips, **options)
     other = sr.learn(data, counts, users, **options)
     assert not np.array_equal(one.scores(data), other.scores(data))
 
@@ -74,7 +74,7 @@ def test_an_estimator_without_a_session_form_learns_and_does_not_evaluate(world)
     data, shown, users, counts = world
     with pytest.raises(InputError, match="mean of what single sessions say"):
         sr.evaluation.evaluate(
-            data.labels, data, counts, users, production=shown, estimator=outside.shrunken_ips
+            data.labels, data, counts, users, production=shown, estimator=own_parts.shrunken_ips
         )
 
 
