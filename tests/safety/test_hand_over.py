@@ -109,6 +109,7 @@ def test_a_click_model_of_other_users_is_not_shipped_on(world):
     wrong = assess(scores, world, counts=counts, users=position_bias())
     assert not wrong.decision.ship
     assert "not that of these users" in wrong.decision.sentence
+    assert "saferank bias" in wrong.decision.next_step
 
 
 def test_a_gap_that_training_did_not_have_is_filled(world, tmp_path):

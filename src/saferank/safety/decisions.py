@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -145,10 +146,7 @@ def by_clicks(
     assumes = (*_CLICKS, *test.assumes, _METHODS[method])
     if test.problems:
         sentence = f"Do not ship yet, the log cannot tell: {'; '.join(test.problems)}."
-        step = (
-            "See `saferank logs check`; a log of more sessions, or with some random exploration, "
-            "can tell. With --guard --by promise the ranker can be tried within a promise."
-        )
+        step = _to_be_told(test.problems)
         return Decision(False, "clicks", sentence, assumes, unsure=True, next_step=step)
     if test.passes(tolerance):
         return Decision(True, "clicks", f"Ship: {test.sentence()}.", assumes, next_step=_SERVE)
@@ -160,6 +158,23 @@ def by_clicks(
     sentence = f"Do not ship yet, a loss cannot be ruled out: {test.sentence()}."
     step = _to_be_sure(test.bound, guard)
     return Decision(False, "clicks", sentence, assumes, unsure=True, next_step=step)
+
+
+OTHER_USERS = "the click model is not that of these users"
+
+
+def _to_be_told(problems: Sequence[str]) -> str:
+    """What to do where something speaks against the numbers."""
+    within = "With --guard --by promise the ranker can be tried within a promise."
+    if any(OTHER_USERS in problem for problem in problems):
+        return (
+            "Fit the click model to this log (`saferank bias COUNTS -o bias.json`), learn with "
+            f"--bias bias.json, and certify that ranker. {within}"
+        )
+    return (
+        "See `saferank logs check`; a log of more sessions, or with some random exploration, can "
+        f"tell. {within}"
+    )
 
 
 def _to_be_sure(bound: LowerBound, guard: bool) -> str:

@@ -29,6 +29,7 @@ from saferank.policies import (
     check_leaning,
     choose_production,
 )
+from saferank.safety.decisions import OTHER_USERS
 from saferank.safety.independence import FLATTERS, shared_sessions
 from saferank.safety.losses import TOLERANCE, blind_share, mixing_shares
 from saferank.safety.promise import Promise
@@ -150,4 +151,4 @@ def _contradicted(users: ClickModel, judged: Counts) -> list[str]:
     if check.p_value >= SIGNIFICANT or check.size < MATTERS * rate:
         return []
     said = check.verdict.rstrip(".")
-    return [f"the click model is not that of these users ({said[0].lower()}{said[1:]})"]
+    return [f"{OTHER_USERS} ({said[0].lower()}{said[1:]})"]
