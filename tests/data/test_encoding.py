@@ -92,11 +92,12 @@ def test_within_queries_gaps_have_no_part() -> None:
     )
 
 
-def test_numbers_without_gaps_need_no_encoding() -> None:
+def test_numbers_without_gaps_stay_as_they_are() -> None:
     data = RankingData(np.random.default_rng(0).normal(size=(50, 3)), [0, 50])
     for kind in scaling.KINDS:
         fitted = Scaling.fit(data, kind, encode=True)
-        assert fitted.encoding is None
+        assert fitted.encoding is not None
+        assert fitted.encoding.outputs == data.width
         plain = Scaling.fit(data, kind).apply(data).features
         assert fitted.apply(data).features.tobytes() == plain.tobytes()
 

@@ -253,8 +253,9 @@ def test_counts_that_were_split_in_other_ways_do_not_add(
 ) -> None:
     log = pa.table({**ROWS, "session_id": [1, 1, 2, 2, 3]})
     paths = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
-    for path, options in zip(paths, (one, other), strict=True):
-        sr.logs.count(log, output=path, **options)  # type: ignore[arg-type]
+    later = pa.table({**ROWS, "session_id": [11, 11, 12, 12, 13]})
+    for path, rows, options in zip(paths, (log, later), (one, other), strict=True):
+        sr.logs.count(rows, output=path, **options)  # type: ignore[arg-type]
     with pytest.raises(InputError, match=f"split in one way to be added; got .*{words}"):
         sr.logs.merge(paths)
     together = sr.logs.merge(paths, judge=0)

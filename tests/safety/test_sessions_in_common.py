@@ -119,12 +119,12 @@ def test_counts_of_the_same_sessions_are_not_added(tmp_path):
 def test_a_sketch_is_a_sample_that_does_not_grow():
     assert bits_for(10) == 0
     assert bits_for(MOST) == 0
-    assert bits_for(10**7) == 16
+    assert bits_for(10**7) == 14
     rng = np.random.default_rng(0)
     ids = frozenset(map(str, rng.integers(0, 2**62, 50_000).tolist()))
     whole = Sketch(0, ids)
     thin = whole.thinned()
-    assert MOST / 40 < len(thin.ids) <= 2 * MOST
+    assert MOST / 2 < len(thin.ids) <= 2 * MOST
     assert thin == whole.at(thin.bits)
     half = Sketch(0, frozenset(sorted(ids)[:25_000]))
     assert thin.shared(half.at(4)) == pytest.approx(0.5, abs=0.12)
@@ -141,15 +141,17 @@ def test_a_sketch_from_elsewhere_is_checked():
             Sketches.of_metadata({b"saferank.sessions": bad})
 
 
-def test_a_large_log_is_sampled_and_found_again():
+@pytest.mark.parametrize("text", [False, True])
+def test_a_large_log_is_sampled_and_found_again(text):
+    ids = [f"s{i}" for i in range(60_000)] if text else list(range(60_000))
     log = pa.table(
-        {"session_id": np.arange(60_000), "query_id": np.zeros(60_000, int),
+        {"session_id": ids, "query_id": np.zeros(60_000, int),
          "doc_id": np.zeros(60_000, int), "rank": np.ones(60_000, int),
          "click": np.zeros(60_000, int)}
     )  # fmt: skip
     one = sr.count(log, judge=0).sketches.everything
-    assert one.bits == 8
-    assert 150 < len(one.ids) < 350
+    assert one.bits == 6
+    assert 800 < len(one.ids) < 1100
     part = sr.count(log.slice(30_000, 6000), judge=0).sketches.everything
     assert part.shared(one) == pytest.approx(1.0)
-    assert one.shared(part) == pytest.approx(0.1, abs=0.08)
+    assert one.shared(part) == pytest.approx(0.1, abs=0.04)

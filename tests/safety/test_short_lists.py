@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from saferank.clicks import ClickModel
 from saferank.counts import Counts
 from saferank.data import RankingData
+from saferank.evaluation import evaluate
 from saferank.plackett_luce import rank_probabilities
 from saferank.policies import choose_production
 from saferank.policies.production import filled_ranks
@@ -87,3 +90,53 @@ def test_full_lists_and_short_queries_are_full():
     assert filled_ranks(counts) == pytest.approx(np.full((QUERIES, RANKS), 0.8), abs=0.15)
     few = Counts([0, 2], [[3, 0, 0], [0, 3, 0]], [[0, 0, 0], [0, 0, 0]])
     assert filled_ranks(few) is None, "there are two documents for three ranks"
+
+
+@pytest.mark.parametrize("given", ["in the session", "if shown"])
+def test_recorded_propensities_of_short_lists(given):
+    held = 0
+    for seed in range(4):
+        counts, scores, new, truth = world("mobile", seed)
+        chance = rank_probabilities(scores, RANKS, OFFSETS)
+        length = np.where(np.arange(RANKS) < 3, 1.0, 0.5)
+        recorded = replace(counts, propensity=chance * length if "session" in given else chance)
+        items = RankingData(np.zeros((OFFSETS[-1], 1)), OFFSETS)
+        found = assess(new, items, counts=recorded, users=USERS, same_sessions=True)
+        assert found.fit.kind == "recorded"
+        clicks = found.clicks
+        low, high = (clicks.share(x) for x in (clicks.difference.lower, clicks.difference.upper))
+        held += low <= truth <= high
+    assert held >= 3
+
+
+def test_the_same_ranker_changes_nothing_by_the_log():
+    counts, scores, _, _ = world("lost", 0)
+    items = RankingData(np.zeros((OFFSETS[-1], 1)), OFFSETS)
+    same = evaluate(scores, items, counts, USERS, production=scores, propensities="log")
+    assert same.difference.estimate == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.parametrize("with_scores", [True, False])
+def test_delisted_documents_and_short_lists_are_no_guard(with_scores):
+    """What the new ranker would show is shown less often: it is near to production."""
+    counts, scores, _, _ = world("mobile", 0)
+    near = scores + 0.1 * np.random.default_rng(0).normal(size=scores.size)
+    gone = np.arange(OFFSETS[-1]) % SIZE != 3
+    first = np.arange(QUERIES) < 3
+    kept = gone | ~np.repeat(first, SIZE)
+    outside = np.zeros((2, QUERIES, RANKS), dtype=np.int64)
+    for row in np.flatnonzero(~kept):
+        outside[:, row // SIZE] += [counts.impressions[row], counts.clicks[row]]
+    offsets = np.concatenate([[0], np.cumsum(np.add.reduceat(kept, OFFSETS[:-1]))])
+    less = Counts(
+        offsets, counts.impressions[kept], counts.clicks[kept], counts.sessions, outside=outside
+    )
+    if not with_scores:
+        chance = rank_probabilities(scores, RANKS, OFFSETS)[kept]
+        less = replace(less, propensity=chance)
+    items = RankingData(np.zeros((int(offsets[-1]), 1)), offsets)
+    found = assess(
+        near[kept], items, production=scores[kept] if with_scores else None, counts=less,
+        users=USERS, same_sessions=True,
+    )  # fmt: skip
+    assert "guard" not in found.fit.sentence

@@ -18,9 +18,9 @@ from saferank.errors import InputError, require
 KEY = "saferank.sessions"
 """In the metadata of counts."""
 MOST = 1024
-"""Ids in a sketch, about: with as many, a share of one in a hundred is found."""
-STEP = 4
-"""Bits are taken in fours: hexadecimal digits of text's hash."""
+"""Ids in a sketch, at most about: with as many, a share of one in a hundred is found."""
+DIGIT = 4
+"""Bits of a hexadecimal digit, of which text's hash is made."""
 _LONGEST = 1 << 20
 
 
@@ -61,7 +61,7 @@ class Sketch:
         """At most about `MOST` ids."""
         sketch = self
         while len(sketch.ids) > 2 * MOST:
-            sketch = sketch.at(sketch.bits + STEP)
+            sketch = sketch.at(sketch.bits + 1)
         return sketch
 
     def to_dict(self) -> dict[str, Any]:
@@ -127,13 +127,16 @@ def merged(sketches: Iterable[Sketches | None]) -> Sketches | None:
 
 def bits_for(sessions: int) -> int:
     """Zero bits that leave at most about `MOST` of so many sessions."""
-    return STEP * max(0, math.ceil(math.log(max(sessions, 1) / MOST, 1 << STEP)))
+    return max(0, math.ceil(math.log2(max(sessions, 1) / MOST)))
 
 
 def zero_bits(one: str) -> int:
     """Zero bits at the end of a hash: of a whole number, or of text's digits after `x`."""
     if one.startswith("x"):
         digits = one[1:]
-        return STEP * (len(digits) - len(digits.rstrip("0")))
+        rest = digits.rstrip("0")
+        zeros = DIGIT * (len(digits) - len(rest))
+        last = int(rest[-1], 16) if rest and rest[-1] in "0123456789abcdef" else 1
+        return zeros + ((last & -last).bit_length() - 1 if rest else 0)
     value = int(one) if one.isdigit() and len(one) <= 20 else 1
     return 64 if value == 0 else (value & -value).bit_length() - 1

@@ -25,7 +25,6 @@ from saferank.evaluation.scored_policies import (
     all_scores,
     check_policy,
     exposure_of,
-    production_exposure,
     production_policy,
     rank_weights,
 )
@@ -119,7 +118,8 @@ def evaluate(
     scores = all_scores(policy, data, "new")
     omega = exposure_of(scores, w, data.offsets, deployed, shown.filled)
     if against is None:
-        omega0 = production_exposure(production, data, w, deployed)
+        old = production_policy(production, data, deployed)
+        omega0 = replace(old, filled=shown.filled).exposure(w)
     else:
         other = all_scores(check_policy(against, data, "against"), data)
         omega0 = exposure_of(other, w, data.offsets, deployed, shown.filled)

@@ -13,6 +13,7 @@ from saferank.data import RankingData
 from saferank.errors import require
 from saferank.learning.ranker import Ranker
 from saferank.policies import ProductionFit, ProductionPolicy, choose_production
+from saferank.policies.recorded import by_propensities
 
 Production = Ranker | npt.ArrayLike | None
 
@@ -33,7 +34,7 @@ class Shown:
         if self.policy.kind == "sorted" and data.production is not None:
             return ProductionPolicy.sorted(data.production, data.offsets)
         if self.policy.kind == "recorded" and counts.propensity is not None:
-            return ProductionPolicy.recorded(counts.propensity, counts.offsets)
+            return by_propensities(counts)[0]
         return ProductionPolicy.observed(counts)
 
 

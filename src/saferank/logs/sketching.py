@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import and_
 from typing import Any
 
 from saferank.counts.hashing import BITS, Hash
-from saferank.counts.sketch import STEP, Sketch, Sketches, bits_for
+from saferank.counts.sketch import DIGIT, Sketch, Sketches, bits_for
 from saferank.logs.engines.running import Engine
 
+_DIGITS = 16
 _SEED = 20
 """Of the hash of sketches: one for all logs, as they are compared with each other."""
 
@@ -43,9 +46,15 @@ def _ends(column: Any, bits: int, engine: str) -> Any:
     if bits == 0:
         return ibis.literal(True)
     if column.type().is_string():
-        return _hash(engine, _SEED).digest(column).substr(16 - bits // STEP, bits // STEP) == (
-            "0" * (bits // STEP)
-        )
+        digest = _hash(engine, _SEED).digest(column)
+        whole, some = divmod(bits, DIGIT)
+        tests = []
+        if whole:
+            tests.append(digest.substr(_DIGITS - whole, whole) == "0" * whole)
+        if some:
+            even = [f"{value:x}" for value in range(0, 1 << DIGIT, 1 << some)]
+            tests.append(digest.substr(_DIGITS - whole - 1, 1).isin(even))
+        return reduce(and_, tests)
     return (_hash(engine, _SEED).mixed(column) & ((1 << bits) - 1)) == 0
 
 
@@ -54,6 +63,6 @@ def _value(column: Any, engine: str) -> Any:
     import ibis
 
     if column.type().is_string():
-        return ibis.literal("x") + _hash(engine, _SEED).digest(column).substr(0, 16)
+        return ibis.literal("x") + _hash(engine, _SEED).digest(column).substr(0, _DIGITS)
     low, high = (_hash(engine, seed).mixed(column) for seed in (_SEED, _SEED + 1))
     return (high * (1 << BITS) + low).cast("string")

@@ -24,7 +24,13 @@ from saferank.counts import Counts
 from saferank.errors import InputError, require
 from saferank.plackett_luce import rank_probabilities
 from saferank.policies import check_production
-from saferank.policies.production import Kind, ProductionPolicy, check_kind, filled_ranks
+from saferank.policies.production import (
+    Kind,
+    ProductionPolicy,
+    check_kind,
+    filled_ranks,
+    inside_ranks,
+)
 from saferank.policies.production_fit import ProductionFit
 from saferank.policies.recorded import by_propensities
 
@@ -69,7 +75,8 @@ def choose_production(
         policy, fit = _insisted(everything, values, check_kind(kind))
     else:
         policy, fit = _by_log(everything, values)
-    return replace(policy, filled=filled_ranks(everything)), fit
+    filled, inside = filled_ranks(everything), inside_ranks(everything)
+    return replace(policy, filled=filled, inside=inside), fit
 
 
 def _by_log(everything: Counts, values: Floats | None) -> tuple[ProductionPolicy, ProductionFit]:

@@ -47,6 +47,8 @@ class ProductionPolicy:
     sessions: Ints | None = None
     filled: Floats | None = None
     """Share of each query's sessions that show something at each rank; none: lists are full."""
+    inside: Floats | None = None
+    """The same of documents that are among the items, where others were shown, too."""
 
     @classmethod
     def sampled(
@@ -99,7 +101,8 @@ class ProductionPolicy:
         queries = self.offsets.size - 1
         if self.kind != "recorded" or self.table is None:
             return np.zeros((queries, 0))
-        rest = 1 - flat.query_sums(self.table, self.offsets)
+        whole = 1.0 if self.filled is None else self.filled
+        rest = whole - flat.query_sums(self.table, self.offsets)
         there = np.arange(self.table.shape[1]) < flat.sizes(self.offsets)[:, None]
         return np.where(there & (rest > ROUNDING), rest, 0.0)
 
@@ -111,7 +114,7 @@ class ProductionPolicy:
             return result
         assert self.scores is not None
         return exposure_of_lists(
-            self.scores, w, self.offsets, in_order=self.kind == "sorted", filled=self.filled
+            self.scores, w, self.offsets, in_order=self.kind == "sorted", filled=self._own()
         )
 
     def rank_probabilities(self, ranks: int) -> Floats:
@@ -121,7 +124,12 @@ class ProductionPolicy:
             return self.table[:, :ranks]
         assert self.scores is not None
         chance = _chances(self.scores, ranks, self.offsets, in_order=self.kind == "sorted")
-        return chance if self.filled is None else chance * _at_ranks(self, ranks)
+        own = self._own()
+        return chance if own is None else chance * _at_ranks(own, self.offsets, ranks)
+
+    def _own(self) -> Floats | None:
+        """How often each rank shows one of the items."""
+        return self.filled if self.inside is None else self.inside
 
     def _within(self, weights: Floats) -> Floats:
         """Weights of the ranks that the log shows; none may weigh beyond them."""
@@ -141,6 +149,7 @@ class ProductionPolicy:
             table=None if self.table is None else self.table[positions],
             sessions=None if self.sessions is None else self.sessions[queries],
             filled=None if self.filled is None else self.filled[queries],
+            inside=None if self.inside is None else self.inside[queries],
         )
 
     def subset(self, queries: npt.ArrayLike) -> ProductionPolicy:
@@ -216,6 +225,18 @@ def exposure_of_lists(
     return result
 
 
+def total_weights(offsets: Ints, weights: Floats, filled: Floats | None = None) -> Floats:
+    """Z of each query: the weights of the ranks that it has documents for, as often as filled."""
+    if filled is None:
+        sums = np.concatenate([[0.0], np.cumsum(weights)])
+        total: Floats = sums[np.minimum(flat.sizes(offsets), weights.size)]
+        return total
+    ranks = min(weights.size, filled.shape[1])
+    there = np.arange(ranks) < flat.sizes(offsets)[:, None]
+    short: Floats = (filled[:, :ranks] * there) @ weights[:ranks]
+    return short
+
+
 def _chances(scores: Floats, ranks: int, offsets: Ints, *, in_order: bool) -> Floats:
     """P(document at rank) of full lists."""
     if in_order:
@@ -224,12 +245,21 @@ def _chances(scores: Floats, ranks: int, offsets: Ints, *, in_order: bool) -> Fl
     return rank_probabilities(scores, ranks, offsets)
 
 
-def _at_ranks(policy: ProductionPolicy, ranks: int) -> Floats:
-    assert policy.filled is not None
-    share = np.zeros((policy.offsets.size - 1, ranks))
-    known = min(ranks, policy.filled.shape[1])
-    share[:, :known] = policy.filled[:, :known]
-    return flat.repeat_per_document(share, policy.offsets)
+def _at_ranks(filled: Floats, offsets: Ints, ranks: int) -> Floats:
+    share = np.zeros((offsets.size - 1, ranks))
+    known = min(ranks, filled.shape[1])
+    share[:, :known] = filled[:, :known]
+    return flat.repeat_per_document(share, offsets)
+
+
+def inside_ranks(counts: Counts) -> Floats | None:
+    """How often each rank shows one of the items, where other documents were shown, too."""
+    if counts.outside is None or not counts.outside.any():
+        return None
+    shown = flat.query_sums(counts.impressions, counts.offsets)
+    share = shown / np.maximum(counts.sessions, 1)[:, None]
+    result: Floats = np.where(counts.sessions[:, None] > 0, np.minimum(share, 1.0), 1.0)
+    return result
 
 
 def filled_ranks(counts: Counts) -> Floats | None:

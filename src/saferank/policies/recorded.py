@@ -7,7 +7,7 @@ were shown as often as they say: one by one where they were seen often, and over
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.stats import binom, norm, t
@@ -16,7 +16,7 @@ from saferank._core import flat
 from saferank._core.flat import Floats, Ints
 from saferank.counts import Counts
 from saferank.errors import InputError
-from saferank.policies.production import ProductionPolicy
+from saferank.policies.production import ProductionPolicy, filled_ranks
 from saferank.policies.production_fit import ProductionFit
 
 LEVEL = 0.01
@@ -43,8 +43,11 @@ def by_propensities(counts: Counts) -> tuple[ProductionPolicy, ProductionFit]:
             "`production policy` recorded needs propensities, which the counts do not have; count "
             "the log with --column propensity=NAME."
         )
-    policy = ProductionPolicy.recorded(recorded, counts.offsets)
-    told, most = _told(counts, recorded)
+    filled = filled_ranks(counts)
+    most = float(flat.query_sums(recorded, counts.offsets).max(initial=0.0))
+    recorded = of_sessions(recorded, counts, filled)
+    policy = replace(ProductionPolicy.recorded(recorded, counts.offsets), filled=filled)
+    told = _told(counts, recorded, filled)
     if most > 1.001:
         problem = f"those of one rank add up to {most:.3g}"
     elif told < TOLD:
@@ -68,14 +71,31 @@ def by_propensities(counts: Counts) -> tuple[ProductionPolicy, ProductionFit]:
     return policy, ProductionFit("recorded", False, sentence)
 
 
-def _told(counts: Counts, recorded: Floats) -> tuple[float, float]:
-    """Share of what is shown that has a propensity, and the largest sum of a rank of a query."""
+def of_sessions(recorded: Floats, counts: Counts, filled: Floats | None) -> Floats:
+    """Propensities per session, also where they were recorded given that the rank is shown.
+
+    Where lists are not always full the two differ by the share of sessions that fill a rank; their
+    sums over the documents of a rank tell which was meant.
+    """
+    if filled is None:
+        return recorded
     sums = flat.query_sums(recorded, counts.offsets)
+    there = flat.query_sums(counts.impressions, counts.offsets)
+    given, whole = (float((there * np.abs(sums - to)).sum()) for to in (1.0, filled))
+    if given >= whole:
+        return recorded
+    return recorded * flat.repeat_per_document(filled, counts.offsets)
+
+
+def _told(counts: Counts, recorded: Floats, filled: Floats | None) -> float:
+    """Share of what is shown that has a propensity."""
+    sums = flat.query_sums(recorded, counts.offsets)
+    if filled is not None:
+        sums = sums / np.maximum(filled, _TINY)
     shown = flat.query_sums(counts.impressions, counts.offsets).astype(np.float64)
     if counts.outside is not None:
         shown += counts.outside[0]
-    told = float((np.minimum(sums, 1) * shown).sum() / max(shown.sum(), 1.0))
-    return told, float(sums.max(initial=0.0))
+    return float((np.minimum(sums, 1) * shown).sum() / max(shown.sum(), 1.0))
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,10 +23,10 @@ from saferank.evaluation.scored_policies import (
     query_shares,
     rank_weights,
     scores_of,
-    total_weight,
 )
 from saferank.learning.ranker import Ranker, versions
 from saferank.policies import ProductionPolicy
+from saferank.policies.production import total_weights
 from saferank.safety.certificate import Certificate, Curve, Distribution
 from saferank.safety.changes import Change, changes
 from saferank.safety.losses import (
@@ -163,7 +163,7 @@ class _Pair:
     @property
     def total(self) -> Floats:
         """Z of each query."""
-        return total_weight(self.data.offsets, self.weights)
+        return total_weights(self.data.offsets, self.weights, self.production.filled)
 
     def facts(self, promise: Promise, shares: Floats) -> tuple[Floats, Curve]:
         """The facts of each query, losses as shares of its Z, and the curves over all queries."""

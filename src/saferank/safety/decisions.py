@@ -37,6 +37,22 @@ def _serve_guarded(certificate: Certificate) -> str:
     return _SERVE.replace("rank,", f"rank --guard{lists},")
 
 
+_LOOSE = {
+    "observed": ", as what production shows is known from the log's frequencies only",
+    "recorded": ", as not all that production may show has a recorded propensity",
+}
+"""Why a promise may look broken that is kept."""
+
+
+def nearly(share: float) -> str:
+    """A share in per cent that is 100.0% only where it is all.
+
+    >>> nearly(0.99991), nearly(1.0)
+    ('over 99.9%', '100.0%')
+    """
+    return "over 99.9%" if 0.9995 <= share < 1 else f"{share:.1%}"
+
+
 RULES = ("auto", "promise", "clicks", "both")
 
 
@@ -110,7 +126,7 @@ def unconditional(certificate: Certificate, *, guard: bool = False) -> Decision:
         return Decision(True, "promise", sentence, certificate.assumptions, next_step=_SERVE)
     stepping = (
         f"the guard steps in on {certificate.guard_share:.1%} of the queries, and "
-        f"{certificate.guard_mixing:.1%} of the traffic gets the new ranker"
+        f"{nearly(certificate.guard_mixing)} of the traffic gets the new ranker"
     )
     if guard:
         sentence = (
@@ -122,10 +138,7 @@ def unconditional(certificate: Certificate, *, guard: bool = False) -> Decision:
             next_step=_serve_guarded(certificate),
         )  # fmt: skip
     broken = 1 - certificate.share_holding
-    why = (
-        "" if certificate.production_kind not in ("observed", "recorded")
-        else ", as what production shows is known from the log's frequencies only"
-    )  # fmt: skip
+    why = _LOOSE.get(certificate.production_kind, "")
     sentence = (
         f"Do not ship as it is: {broken:.1%} of the traffic is on queries that may lose more than "
         f"promised{why}; with guard {keep:g} it can be shipped: {stepping}."
@@ -229,7 +242,7 @@ def verdict(
     if by == "clicks" or not clicked.ship:
         return clicked
     if not promised.ship:
-        return replace(promised, sentence=f"{promised.sentence} By clicks {test.sentence()}.")
+        return replace(promised, sentence=f"{promised.sentence} By the log, {test.sentence()}.")
     sentence = f"Ship: {test.sentence()}; {promised.sentence.split(': ', 1)[1]}"
     assumes = tuple(dict.fromkeys((*clicked.assumes, *promised.assumes)))
     return Decision(True, "clicks and promise", sentence, assumes, next_step=_SERVE)

@@ -20,7 +20,6 @@ from saferank.evaluation.scored_policies import (
     check_policy,
     exposure_of,
     production_policy,
-    total_weight,
 )
 from saferank.learning import Ranker
 from saferank.policies import (
@@ -29,6 +28,7 @@ from saferank.policies import (
     check_leaning,
     choose_production,
 )
+from saferank.policies.production import total_weights
 from saferank.safety.decisions import OTHER_USERS
 from saferank.safety.independence import FLATTERS, shared_sessions
 from saferank.safety.losses import TOLERANCE, blind_share, mixing_shares
@@ -99,7 +99,8 @@ def served_exposures(
         return *exposures(weights if measured is None else measured), np.ones(data.queries)
     omega, omega0 = exposures(weights)
     if production.exact:
-        allowed = guard.slack * total_weight(data.offsets, weights) + TOLERANCE * weights.max()
+        total = total_weights(data.offsets, weights, production.filled)
+        allowed = guard.slack * total + TOLERANCE * weights.max()
         shares = mixing_shares(omega, omega0, data.offsets, allowed, guard.keep)
     else:
         shares = np.full(data.queries, blind_share(guard.keep, guard.slack))

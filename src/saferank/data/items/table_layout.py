@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -15,6 +16,8 @@ from saferank.errors import InputError, require
 IDS: Final[tuple[str, ...]] = ("query_id", "doc_id")
 VALUES: Final[tuple[str, ...]] = ("label", "production_score")
 LIST: Final = "features"
+
+_INDEX = re.compile(r"__index_level_\d+__")
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,10 @@ class Layout:
         ids = {name: names[name] for name in IDS}
         values = {name: names[name] for name in VALUES if name in names}
         rest = {n: own for n, own in names.items() if n not in (*IDS, *VALUES)}
+        indices = [own for own in rest.values() if _INDEX.fullmatch(own)]
+        rest = {n: own for n, own in rest.items() if own not in indices}
         taken = _taken(types.names, names)
+        taken = (*taken, *((own, "it is the row index of a data frame") for own in indices))
         for name, own in values.items():
             kind = types.field(own).type
             good = is_number(kind) or kind_of_type(kind) == "boolean" or kinds is not None

@@ -221,7 +221,7 @@ def duplicates(report: CountReport, known: bool) -> Finding:
 def robots(report: CountReport, found: Robots) -> Finding:
     """Clicks that no person makes, and who makes them."""
     share = min(1.0, found.most_clicks / max(1, report.clicks))
-    meaning = f"{share:.2%} of the clicks are not those of people: {found.sentence()}"
+    meaning = f"{share:.2%} of the clicks look like those of robots: {found.sentence()}"
     if share <= ROBOT_CLICKS:
         return Finding("robots", share, "good", meaning)
     advice = "Write them to a list with --robots FILE, look at it, and count with --exclude FILE."
