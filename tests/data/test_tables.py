@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -239,3 +240,11 @@ def test_names_of_columns_are_compared_in_one_pass() -> None:
     assert repeated(names) == []
     assert repeated([*names, Name("f7")]) == ["f7"]
     assert Name.compared < 10 * len(names)
+
+
+def test_the_index_of_a_data_frame_is_no_feature(tmp_path):
+    frame = pd.DataFrame({"query_id": [1, 1, 2], "doc_id": [1, 2, 1], "price": [1.0, 2.0, 3.0]})
+    frame.set_index(pd.Index([5, 0, 9])).to_parquet(tmp_path / "items.parquet")
+    assert "__index_level_0__" in pq.read_schema(tmp_path / "items.parquet").names
+    items = read_items(tmp_path / "items.parquet")
+    assert list(items.schema.names) == ["price"]

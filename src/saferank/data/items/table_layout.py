@@ -51,7 +51,8 @@ class Layout:
         ids = {name: names[name] for name in IDS}
         values = {name: names[name] for name in VALUES if name in names}
         rest = {n: own for n, own in names.items() if n not in (*IDS, *VALUES)}
-        indices = [own for own in rest.values() if _INDEX.fullmatch(own)]
+        known = set() if schema is None else set(schema.names)
+        indices = [own for n, own in rest.items() if _INDEX.fullmatch(own) and n not in known]
         rest = {n: own for n, own in rest.items() if own not in indices}
         taken = _taken(types.names, names)
         taken = (*taken, *((own, "it is the row index of a data frame") for own in indices))
