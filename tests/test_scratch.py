@@ -108,8 +108,23 @@ def test_a_folder_that_is_swept_before_it_is_locked_is_made_again(tmp_path, monk
 
     monkeypatch.setattr(scratch, "_open_lock", swept)
     with scratch_folder(tmp_path) as folder:
-        assert folder != first[0]
-        assert folder.is_dir()
+        assert first
+        assert (folder / LOCK).exists()
+
+
+@pytest.mark.parametrize("when", ["before the lock", "after the lock"])
+def test_a_signal_while_the_folder_is_made_leaves_nothing(tmp_path, monkeypatch, when):
+    opened = scratch._open_lock
+
+    def stopped(folder: Path) -> int:
+        if when == "after the lock":
+            opened(folder)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(scratch, "_open_lock", stopped)
+    with pytest.raises(KeyboardInterrupt), scratch_folder(tmp_path):
+        pass
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_parent_is_cleared_once_per_process(tmp_path):

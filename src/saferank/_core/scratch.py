@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -40,12 +41,15 @@ def scratch_folder(parent: Path | None = None) -> Iterator[Path]:
     inside = Path(tempfile.gettempdir()) if parent is None else parent
     inside.mkdir(parents=True, exist_ok=True)
     _sweep_once(inside)
-    folder, lock = _locked_folder(inside)
+    # the name comes first: a signal at any time after the folder is made finds it in the block
+    folder, lock = inside / f"{PREFIX}{secrets.token_hex(8)}", None
     try:
+        lock = _make_locked(folder)
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-        os.close(lock)
+        if lock is not None:
+            os.close(lock)
 
 
 def remove_litter(parent: Path) -> int:
@@ -66,10 +70,11 @@ def _sweep_once(parent: Path) -> None:
         remove_litter(place)
 
 
-def _locked_folder(parent: Path) -> tuple[Path, int]:
-    """A new folder and the open file that locks it."""
+def _make_locked(folder: Path) -> int:
+    """Make a new folder; returns the open file that locks it."""
     while True:
-        folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
         try:
             lock = _open_lock(folder)
         except FileNotFoundError:  # swept between the two lines: it was not locked yet
@@ -77,7 +82,7 @@ def _locked_folder(parent: Path) -> tuple[Path, int]:
         with contextlib.suppress(OSError):  # where nothing can be locked, nothing is swept either
             fcntl.flock(lock, fcntl.LOCK_EX)
         if (folder / LOCK).exists():
-            return folder, lock
+            return lock
         os.close(lock)
 
 
