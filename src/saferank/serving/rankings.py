@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from saferank._core import flat
 from saferank._core.flat import Array, Floats
-from saferank.counts.arrays import MOST_RANKS
 from saferank.data import RankingData
 from saferank.errors import InputError, require
 from saferank.evaluation import Deployed, Policy
@@ -140,7 +139,8 @@ def rankings(
     for `session`.
     """
     length = serving.ranker.k if k is None else k
-    require(1 <= length <= MOST_RANKS, "k", f"from 1 to {MOST_RANKS:,}", length)
+    require(length >= 1, "k", "at least 1", length)
+    length = min(length, int(data.sizes.max(initial=1)))  # all documents, where k is larger
     told = serving.warnings()
     if production is not None and not isinstance(production, Ranker) and not callable(production):
         # scores travel with the items, so that some queries of them take theirs along
