@@ -14,7 +14,7 @@ import numpy as np
 
 from saferank._core.flat import Floats, Ints
 from saferank._core.kernels import kernel, parallel_kernel
-from saferank.plackett_luce import lanes, race
+from saferank.plackett_luce import bands, lanes, race
 from saferank.plackett_luce.nodes import Grid
 from saferank.plackett_luce.race import SEEN, W
 
@@ -44,56 +44,73 @@ def _forth(pre: Floats, v: Floats, source: int, ranks: int, q: Any, p: Any) -> A
 
 @kernel
 def _ends_of_chunks(
-    rates: Floats, documents: int, chunk: int, time: Any, ends: Floats, ranks: int
+    rates: Floats, chunk: int, time: Any, ends: Floats, ranks: int, missing: bool
 ) -> None:
     """Fill `ends`, whose last entry is given, with the suffix at the end of every chunk."""
     size = ranks * W
     for number in range(ends.size // size - 1, 0, -1):
         race.copy(ends, number * size, ends, (number - 1) * size, size)
-        for d in range(min(documents, (number + 1) * chunk) - 1, number * chunk - 1, -1):
+        for d in range(min(rates.size, (number + 1) * chunk) - 1, number * chunk - 1, -1):
             _, q, p = race.arrival(rates[d], time)
-            _back(ends, (number - 1) * size, (number - 1) * size, ranks, q, p)
+            stay, move = race.moves(q, p, missing)
+            _back(ends, (number - 1) * size, (number - 1) * size, ranks, stay, move)
 
 
 @kernel
 def _of_chunk(
-    rates: Floats, time: Any, v: Floats, seen: Floats, pre: Floats, omega: Floats
+    rates: Floats,
+    time: Any,
+    v: Floats,
+    seen: Floats,
+    pre: Floats,
+    missing: bool,
+    omega: Floats,
 ) -> None:
     """Add one block's share to the exposures of a chunk; v holds the suffix at its end."""
     size, ranks = pre.size, pre.size // W
     for d in range(omega.size - 1, -1, -1):
         x, q, p = race.arrival(rates[d], time)
         race.keep(seen, d * SEEN, x, q, p)
-        _back(v, (d + 1) * size, d * size, ranks, q, p)
+        stay, move = race.moves(q, p, missing)
+        _back(v, (d + 1) * size, d * size, ranks, stay, move)
     for d in range(omega.size):
         x, q, p = race.recall(seen, d * SEEN)
-        omega[d] += lanes.total(x * q * _forth(pre, v, (d + 1) * size, ranks, q, p))
+        stay, move = race.moves(q, p, missing)
+        omega[d] += lanes.total(x * q * _forth(pre, v, (d + 1) * size, ranks, stay, move))
 
 
 @kernel
 def _of_query(scores: Floats, weights: Floats, grid: Grid, omega: Floats) -> None:
     documents = scores.size
-    ranks = min(weights.size, documents)
-    size = ranks * W
-    padded, origin, blocks, step = race.prepare(scores, ranks, grid)
-    chunk = race.chunk_length(documents, ranks + SEEN // W)
-    chunks = (documents + chunk - 1) // chunk
-    rates, ends, pre = race.room(padded.size), race.room(chunks * size), race.room(size)
-    v, seen = race.room((chunk + 1) * size), race.room(chunk * SEEN)
+    most = min(weights.size, documents)
+    padded, origin, blocks, step = race.prepare(scores, most, grid)
+    rates, every_pre = race.room(padded.size), race.room(most * W)
+    every_end = race.room(
+        (documents // race.chunk_length(documents, most + SEEN // W) + 1) * most * W
+    )
+    v, seen = race.kept_room(documents, most), race.kept_room(documents, SEEN // W)
     for block in range(blocks):
         first = grid.left + (block * W + 0.5) * step
         centre, half, time, weight = race.block_of_nodes(first, step, origin)
         race.rates_at(padded, centre, rates)
         if race.quiet(rates, documents, half, grid.tolerance):
             continue
+        ranks, missing = bands.band(rates, documents, half, most, grid.tolerance)
+        if ranks == 0:
+            continue
+        size = ranks * W
+        chunk = race.chunk_length(documents, ranks + SEEN // W)
+        chunks = (documents + chunk - 1) // chunk
+        ends, pre = every_end[: chunks * size], every_pre[:size]
         for a in range(ranks):
-            lanes.store(ends, ends.size - size + a * W, weight * lanes.fill(weights[a]))
+            w = bands.weight_of(weights, documents, a, missing)
+            lanes.store(ends, ends.size - size + a * W, weight * lanes.fill(w))
             lanes.store(pre, a * W, lanes.fill(1.0 if a == 0 else 0.0))
-        _ends_of_chunks(rates, documents, chunk, time, ends, ranks)
+        _ends_of_chunks(rates[:documents], chunk, time, ends, ranks, missing)
         for number in range(chunks):
             start, stop = number * chunk, min(documents, (number + 1) * chunk)
             race.copy(ends, number * size, v, (stop - start) * size, size)
-            _of_chunk(rates[start:stop], time, v, seen, pre, omega[start:stop])
+            _of_chunk(rates[start:stop], time, v, seen, pre, missing, omega[start:stop])
 
 
 @parallel_kernel

@@ -23,7 +23,7 @@ import numpy as np
 
 from saferank._core.flat import Floats, Ints
 from saferank._core.kernels import kernel, parallel_kernel
-from saferank.plackett_luce import lanes, race
+from saferank.plackett_luce import bands, lanes, race
 from saferank.plackett_luce.nodes import Grid
 from saferank.plackett_luce.race import SEEN, W
 
@@ -71,7 +71,13 @@ def _forth(pre: Floats, v: Floats, source: int, ranks: int, q: Any, p: Any, gf: 
 
 @kernel
 def _ends_of_chunks(
-    rates: Floats, slope: Floats, chunk: int, time: Any, ends: Floats, ranks: int
+    rates: Floats,
+    slope: Floats,
+    chunk: int,
+    time: Any,
+    ends: Floats,
+    ranks: int,
+    missing: bool,
 ) -> None:
     """Fill `ends`, whose last entry is given, with the suffixes at the end of every chunk."""
     size = ranks * _PAIR
@@ -80,7 +86,8 @@ def _ends_of_chunks(
         race.copy(ends, number * size, ends, at, size)
         for d in range(min(slope.size, (number + 1) * chunk) - 1, number * chunk - 1, -1):
             x, q, p = race.arrival(rates[d], time)
-            _back(ends, at, at, ranks, q, p, lanes.fill(slope[d]) * x * q)
+            stay, move = race.moves(q, p, missing)
+            _back(ends, at, at, ranks, stay, move, lanes.fill(slope[d]) * x * q)
 
 
 @kernel
@@ -91,6 +98,7 @@ def _of_chunk(
     v: Floats,
     seen: Floats,
     pre: Floats,
+    missing: bool,
     gradient: Floats,
 ) -> None:
     """Add one block's share to the gradient of a chunk; v holds the suffixes at its end."""
@@ -98,12 +106,16 @@ def _of_chunk(
     for d in range(slope.size - 1, -1, -1):
         x, q, p = race.arrival(rates[d], time)
         race.keep(seen, d * SEEN, x, q, p)
-        _back(v, (d + 1) * size, d * size, ranks, q, p, lanes.fill(slope[d]) * x * q)
+        stay, move = race.moves(q, p, missing)
+        _back(v, (d + 1) * size, d * size, ranks, stay, move, lanes.fill(slope[d]) * x * q)
     for d in range(slope.size):
         x, q, p = race.recall(seen, d * SEEN)
         g, f = lanes.fill(slope[d]), x * q
-        change, chosen = _forth(pre, v, (d + 1) * size, ranks, q, p, g * f)
+        stay, move = race.moves(q, p, missing)
+        change, chosen = _forth(pre, v, (d + 1) * size, ranks, stay, move, g * f)
         own = g * (lanes.fill(1.0) - x)
+        if missing:  # an arrival is one less of those that are counted
+            change = lanes.fill(0.0) - change
         gradient[d] += lanes.total(f * lanes.multiply_add(own, chosen, change))
 
 
@@ -128,32 +140,39 @@ def _of_query(
 ) -> None:
     slope = _centred(slopes)
     documents = scores.size
-    ranks = min(weights.size, documents)
-    size = ranks * _PAIR
-    padded, origin, blocks, step = race.prepare(scores, ranks, grid)
-    chunk = race.chunk_length(documents, (size + SEEN) // W)
-    chunks = (documents + chunk - 1) // chunk
-    rates, ends, pre = race.room(padded.size), race.room(chunks * size), race.room(size)
-    v, seen = race.room((chunk + 1) * size), race.room(chunk * SEEN)
+    most = min(weights.size, documents)
+    padded, origin, blocks, step = race.prepare(scores, most, grid)
+    rates, every_pre = race.room(padded.size), race.room(most * _PAIR)
+    longest = race.chunk_length(documents, (most * _PAIR + SEEN) // W)
+    every_end = race.room((documents // longest + 1) * most * _PAIR)
+    v, seen = race.kept_room(documents, 2 * most), race.kept_room(documents, SEEN // W)
     for block in range(blocks):
         first = grid.left + (block * W + 0.5) * step
         centre, half, time, weight = race.block_of_nodes(first, step, origin)
         race.rates_at(padded, centre, rates)
         if race.quiet(rates, documents, half, grid.tolerance):
             continue
+        ranks, missing = bands.band(rates, documents, half, most, grid.tolerance)
+        if ranks == 0:
+            continue
+        size = ranks * _PAIR
+        chunk = race.chunk_length(documents, (size + SEEN) // W)
+        chunks = (documents + chunk - 1) // chunk
+        ends, pre = every_end[: chunks * size], every_pre[:size]
         for a in range(ranks):
-            at = a * _PAIR
+            at, w = a * _PAIR, bands.weight_of(weights, documents, a, missing)
             lanes.store(ends, ends.size - size + at, lanes.fill(0.0))
-            lanes.store(ends, ends.size - size + at + W, weight * lanes.fill(weights[a]))
+            lanes.store(ends, ends.size - size + at + W, weight * lanes.fill(w))
             lanes.store(pre, at, lanes.fill(1.0 if a == 0 else 0.0))
             lanes.store(pre, at + W, lanes.fill(0.0))
-        _ends_of_chunks(rates, slope, chunk, time, ends, ranks)
+        _ends_of_chunks(rates[:documents], slope, chunk, time, ends, ranks, missing)
         for number in range(chunks):
             start, stop = number * chunk, min(documents, (number + 1) * chunk)
             race.copy(ends, number * size, v, (stop - start) * size, size)
             _of_chunk(
-                rates[start:stop], slope[start:stop], time, v, seen, pre, gradient[start:stop]
-            )
+                rates[start:stop], slope[start:stop], time, v, seen, pre, missing,
+                gradient[start:stop],
+            )  # fmt: skip
 
 
 @parallel_kernel

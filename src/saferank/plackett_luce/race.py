@@ -43,6 +43,13 @@ def chunk_length(documents: int, lanes_each: int) -> int:
 
 
 @kernel
+def kept_room(documents: int, lanes_each: int) -> Floats:
+    """Space for what a chunk keeps, and one more, with up to so many lanes per document."""
+    most = max(_KEPT_LANES, 16 * lanes_each)
+    return room((min(most, documents * lanes_each) + lanes_each) * W)
+
+
+@kernel
 def prepare(scores: Floats, ranks: int, grid: Grid) -> Any:
     """Padded scores from 0 down; log of the sum of their rates; blocks of nodes; step in y."""
     padded = room((scores.size + W - 1) // W * W)
@@ -98,6 +105,14 @@ def arrival(rate: float, time: Any) -> Any:
     x = lanes.between(0.0, lanes.fill(rate) * time, 700.0)
     q, p = lanes.decay(x)
     return x, lanes.if_less(x, lanes.fill(_ARRIVED), q, lanes.fill(0.0)), p
+
+
+@kernel
+def moves(q: Any, p: Any, missing: bool) -> Any:
+    """The chances that a document leaves the count as it is, and that it adds to it."""
+    if missing:
+        return p, q
+    return q, p
 
 
 @kernel
