@@ -10,6 +10,7 @@ from saferank.plackett_luce.exact import (
     exposure,
     exposure_gradient,
     rank_probabilities,
+    sorted_rank_probabilities,
 )
 from saferank.plackett_luce.sampled_gradients import GRADIENTS
 from saferank.plackett_luce.sampling import log_probability, sample
@@ -26,6 +27,7 @@ __all__ = [
     "log_probability",
     "rank_probabilities",
     "sample",
+    "sorted_rank_probabilities",
     "torch_exposure",
 ]
 

@@ -16,7 +16,12 @@ from saferank._core import flat
 from saferank._core.flat import Floats, Ints
 from saferank.counts import Counts
 from saferank.errors import InputError, require
-from saferank.plackett_luce import deterministic_exposure, exposure, rank_probabilities
+from saferank.plackett_luce import (
+    deterministic_exposure,
+    exposure,
+    rank_probabilities,
+    sorted_rank_probabilities,
+)
 
 Kind = Literal["sampled", "sorted", "observed", "recorded", "uniform"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -239,10 +244,8 @@ def total_weights(offsets: Ints, weights: Floats, filled: Floats | None = None) 
 
 def _chances(scores: Floats, ranks: int, offsets: Ints, *, in_order: bool) -> Floats:
     """P(document at rank) of full lists."""
-    if in_order:
-        columns = [deterministic_exposure(scores, row, offsets) for row in np.eye(ranks)]
-        return np.stack(columns, axis=1)
-    return rank_probabilities(scores, ranks, offsets)
+    function = sorted_rank_probabilities if in_order else rank_probabilities
+    return function(scores, ranks, offsets)
 
 
 def _at_ranks(filled: Floats, offsets: Ints, ranks: int) -> Floats:
