@@ -1,7 +1,9 @@
 """Fitting click models to counts: EM, intervention harvesting, errors, misfit, scale."""
 
 from saferank.clicks.bias.check import ClickModelCheck, check_click_model
-from saferank.clicks.bias.fit import METHODS, FittedBias, fit_position_bias, fit_trust_bias
+from saferank.clicks.bias.fit import METHODS, fit_position_bias, fit_trust_bias
+from saferank.clicks.bias.fitted import FittedBias
+from saferank.clicks.bias.known_policy import KnownPolicy
 from saferank.clicks.bias.misfit import Misfit
 from saferank.clicks.bias.scale import Canonical, canonical
 
@@ -10,6 +12,7 @@ __all__ = [
     "Canonical",
     "ClickModelCheck",
     "FittedBias",
+    "KnownPolicy",
     "Misfit",
     "canonical",
     "check_click_model",

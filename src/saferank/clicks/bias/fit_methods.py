@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from saferank._core.flat import Array, Floats
+from saferank._core.flat import Array, Floats, Ints
 from saferank._core.progress import bar
 from saferank.clicks.bias.em import (
     Cells,
@@ -21,6 +21,7 @@ from saferank.clicks.bias.feature_groups import Logistic, standardised
 from saferank.clicks.bias.folds import Folds
 from saferank.clicks.bias.harvest_position import harvest_position
 from saferank.clicks.bias.harvest_trust import harvest_trust
+from saferank.clicks.bias.known_policy import KnownPolicy, fit_known_policy
 from saferank.clicks.bias.misfit import best_relevance
 from saferank.clicks.bias.scale import Canonical, LeftOut
 from saferank.errors import InputError
@@ -48,6 +49,13 @@ def _only_rank(slope: Floats, folds: Folds | None) -> tuple[Canonical, LeftOut |
     rows = 0 if folds is None else folds.count
     left_out = LeftOut(np.tile(form.slope, (rows, 1)), np.tile(form.intercept, (rows, 1)))
     return form, left_out if rows else None
+
+
+def known_policy(policy: KnownPolicy, query: Ints, *, trust: bool, reference: int) -> Fit:
+    """Clicks where chance has put documents, whose probabilities are known."""
+    return lambda cells, folds: fit_known_policy(
+        cells, policy, query, trust=trust, reference=reference, folds=folds
+    )
 
 
 def em_by_document(*, trust: bool, reference: int, progress: bool | None) -> Fit:

@@ -16,6 +16,7 @@ from scipy import stats
 from saferank._core.flat import Floats, Ints
 from saferank.clicks.bias.em import Cells
 
+Unit = Literal["queries", "documents", "users"]
 FEWEST_QUERIES = 8.0
 """Queries of equal weight, below which parts of the log are of documents."""
 
@@ -26,7 +27,7 @@ class Folds:
 
     of_document: Ints
     count: int
-    unit: Literal["queries", "documents"]
+    unit: Unit
     effective: float
     """How many parts of equal weight say as much."""
 
@@ -46,17 +47,19 @@ class Folds:
         return float(stats.t.ppf(0.5 + confidence / 2, self.freedom))
 
 
-def make_folds(cells: Cells, query: Ints, most: int, *, linked: bool) -> Folds | None:
+def make_folds(
+    cells: Cells, query: Ints, most: int, *, linked: bool, unit: Unit = "queries"
+) -> Folds | None:
     """At most so many parts of about equal weight; None if there is nothing to leave out.
 
-    A document's weight is its impressions or, where only documents seen at several ranks count
-    (`linked`), those outside its most frequent rank.
+    `query` is that of each document, or its user where `unit` says so. A document's weight is its
+    impressions or, where only documents seen at several ranks count (`linked`), those outside its
+    most frequent rank.
     """
     weight = cells.shown.sum(axis=1)
     if linked:
         weight -= cells.shown.max(axis=1)
     by_query = _sums(query, weight)
-    unit: Literal["queries", "documents"] = "queries"
     if effective_number(by_query) < FEWEST_QUERIES:
         by_query, query, unit = weight, np.arange(weight.size), "documents"
     fold = _deal(by_query, most)[query]

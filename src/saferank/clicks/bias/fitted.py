@@ -1,0 +1,164 @@
+"""A fitted click model: what the log could tell, how surely, and by which route."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from saferank._core.files import write_json
+from saferank._core.flat import Floats
+from saferank.clicks.bias.identifiability import Identifiability
+from saferank.clicks.bias.misfit import Misfit
+from saferank.clicks.bias.scale import Canonical
+from saferank.clicks.bias.uncertainty import Uncertainty
+from saferank.clicks.models import ClickModel
+
+FEW_IMPRESSIONS = 100.0
+"""Per document, below which EM with a relevance for each document is noticeably biased."""
+_VAGUE = 10.0
+
+Route = Literal["documents", "policy", "features"]
+"""How ranks are compared: through documents seen at several of them, through a known policy that
+puts documents there by chance, or through documents with like features."""
+
+
+@dataclass(frozen=True, eq=False)
+class FittedBias:
+    """A click model fitted to counts, on the scale that clicks identify and on one that is usable.
+
+    `canonical` is what the log tells: click probability at each rank from that at `reference`.
+    `model` is the same with the widest range of relevance (see `Canonical.widest`); another range
+    is `canonical.model(low, high)`. `uncertainty` has errors and intervals of both.
+    """
+
+    kind: str
+    method: str
+    reference: int
+    model: ClickModel
+    canonical: Canonical
+    level_at: float
+    """Clicks per impression at the reference rank, to two digits: a document to speak of."""
+    uncertainty: Uncertainty
+    relevance: Floats
+    """Of each document on the scale of `model`; NaN where it was never shown."""
+    misfit: Misfit
+    identifiability: Identifiability
+    route: Route = "documents"
+    why: str = ""
+    """Why this route was taken, in one sentence; empty where nothing but documents was given."""
+    impressions_per_document: float = np.inf
+
+    @property
+    def slope_error(self) -> Floats:
+        """Standard errors of `canonical.slope` (NaN where unknown)."""
+        return self.uncertainty.slope_error
+
+    @property
+    def intercept_error(self) -> Floats:
+        """Standard errors of `canonical.intercept` (NaN where unknown)."""
+        return self.uncertainty.intercept_error
+
+    @property
+    def level(self) -> Floats:
+        """Click probability at each rank of a document that has `level_at` at the reference."""
+        return self.canonical.level(self.level_at)
+
+    def sentences(self) -> list[str]:
+        """What the log could tell, how surely, and whether clicks deviate from the model."""
+        said = [self.verdict]
+        said.append(self.uncertainty.sentence)
+        if self.uncertainty.known:
+            said.append(self._precision())
+        if self.method == "em" and self.route == "documents":
+            said += self._bias_of_em()
+        said.append(self.misfit.verdict)
+        if self.misfit.found and self.uncertainty.known:
+            said.append("The intervals are of the closest click model; they do not allow for that.")
+        return said
+
+    @property
+    def verdict(self) -> str:
+        """How alpha was told from relevance, and why so."""
+        links, why = self.identifiability, f" {self.why}" if self.why else ""
+        if self.route == "documents":
+            return f"{links.verdict}{why}"
+        if self.route == "policy":
+            return (
+                "Ranks are compared through production's policy, which puts documents there by "
+                f"chance.{why}"
+            )
+        return (
+            "Ranks are compared through documents with like features: this holds as far as "
+            f"relevance is a logistic function of the features. {links.finding}{why}"
+        )
+
+    def _precision(self) -> str:
+        low, high = self.uncertainty.slope.T
+        others = np.flatnonzero(np.isfinite(low) & (np.arange(low.size) != self.reference - 1))
+        if others.size == 0:
+            return "Only one rank was shown: there is nothing to compare."
+        worst = others[np.argmax(high[others] / low[others])]
+        ends = f"between {low[worst]:.3g} and {high[worst]:.3g}"
+        where = f"rank {worst + 1}: {ends} of that at rank {self.reference}"
+        if high[worst] > _VAGUE * low[worst]:
+            return (
+                f"The log can hardly tell alpha at {where}; take more sessions, count fewer ranks, "
+                "or do not rely on it."
+            )
+        return f"Alpha is least certain at {where}."
+
+    def _bias_of_em(self) -> list[str]:
+        if self.impressions_per_document >= FEW_IMPRESSIONS:
+            return []
+        return [
+            f"Documents were shown {self.impressions_per_document:.0f} times on average: EM with a "
+            "relevance for each is biased then, and its intervals do not show it; harvest instead."
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fit for JSON; `ClickModel.load` reads it as a click model."""
+        sure = self.uncertainty
+        return {
+            **self.model.to_dict(),
+            "alpha_error": _finite(sure.alpha_error),
+            "beta_error": _finite(sure.beta_error),
+            "canonical": {
+                "reference": self.reference,
+                "slope": _finite(self.canonical.slope),
+                "slope_error": _finite(sure.slope_error),
+                "slope_interval": _finite(sure.slope),
+                "intercept": _finite(self.canonical.intercept),
+                "intercept_error": _finite(sure.intercept_error),
+                "intercept_interval": _finite(sure.intercept),
+                "level_at": self.level_at,
+                "level": _finite(self.level),
+                "level_error": _finite(sure.level_error),
+                "level_interval": _finite(sure.level),
+                "intervals": sure.to_dict(),
+            },
+            "kind": self.kind,
+            "method": self.method,
+            "route": {"name": self.route, "why": self.why},
+            "misfit": self.misfit.to_dict(),
+            "identifiability": self._identifiability(),
+            "sentences": self.sentences(),
+        }
+
+    def _identifiability(self) -> dict[str, Any]:
+        links = self.identifiability.to_dict()
+        if self.route == "policy":
+            return {**links, "identified": True, "verdict": self.verdict}
+        return links
+
+    def save(self, path: str | Path) -> None:
+        """Write the fit as JSON (`bias.json`)."""
+        write_json(Path(path), self.to_dict(), "click model")
+
+
+def _finite(values: Floats) -> list[Any]:
+    if values.ndim > 1:
+        return [_finite(row) for row in values]
+    return [float(value) if np.isfinite(value) else None for value in values]
