@@ -22,7 +22,7 @@ from saferank.counts import Counts
 from saferank.data import Collection, synthetic
 from saferank.learning import Ranker, Settings, fit_relevance, learn
 from saferank.plackett_luce import exposure
-from saferank.safety import Assessment, assess
+from saferank.safety import Assessment, Rule, assess
 
 USERS = trust_bias()
 SESSIONS = (300, 3000, 30_000)
@@ -91,7 +91,12 @@ def _judge(
     data, weights = collection.train, USERS.exposure_weights
     items = data if not ranker.adds_production else _with_scores(data, shown)
     found: Assessment = assess(
-        ranker, items, production=shown, counts=log, users=USERS, same_sessions=not split
+        ranker,
+        items,
+        production=shown,
+        counts=log,
+        click_model=USERS,
+        rule=Rule(same_sessions=not split),
     )
     relevant = relevance(data.known_labels, collection.highest_grade)
     after, before = (

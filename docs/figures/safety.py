@@ -36,7 +36,7 @@ def measured(world: Collection, ranker: Ranker, production: Ranker) -> dict[str,
     true = relevance(test.known_labels, world.highest_grade)
     guard = sr.safety.Guard(ranker, production, KEEP, SLACK, weights=weights)
     certificate = sr.certify(
-        ranker, test, production=production, keep=KEEP, slack=SLACK, weights=weights
+        ranker, test, production=production, promise=sr.safety.Promise(KEEP, SLACK), weights=weights
     )
     total = np.array([weights[:size].sum() for size in test.sizes])
 

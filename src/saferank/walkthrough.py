@@ -85,46 +85,49 @@ class Demo:
 def run_demo(folder: Path, *, queries: int = 400, sessions: int = 100_000, seed: int = 0) -> Demo:
     """Make a collection, a production ranker and clicks; learn from them; draw what came of it."""
     collection = synthetic("small", queries=queries, seed=seed)
-    train, held = collection.train, collection.validation
+    train, validation_part = collection.train, collection.validation
     few = train.subset(np.arange(max(2, round(0.03 * train.queries))))
     quick = Settings(steps=1500, patience=6)
     production = learn(few, method="skyline", seed=seed, settings=quick)
-    users = trust_bias(K)
-    counts = _clicks(train, production, users, sessions, seed)
-    held_counts = _clicks(held, production, users, max(1, round(0.15 * sessions)), seed)
+    click_model = trust_bias(K)
+    counts = _clicks(train, production, click_model, sessions, seed)
+    held_counts = _clicks(
+        validation_part, production, click_model, max(1, round(0.15 * sessions)), seed
+    )
     rankers = {"production": production}
     for method in track((*LEARNED, "skyline"), "Learning", total=len(LEARNED) + 1):
-        known = (None, None) if method == "skyline" else (counts, users)
+        evidence = (None, None) if method == "skyline" else (counts, click_model)
         rankers[method] = learn(
             train,
-            *known,
+            *evidence,
             method=method,
             production=production,
-            validation=(held, held_counts),
+            validation=(validation_part, held_counts),
             seed=seed,
             settings=quick,
         )
     shown = production.scores(collection.test)
     judged = {
-        name: _judged(rankers[name], collection, production, counts, users) for name in LEARNED
+        name: _judged(rankers[name], collection, production, counts, click_model)
+        for name in LEARNED
     }
     lines = [
         _line(name, ranker, collection, shown, judged.get(name)) for name, ranker in rankers.items()
     ]
-    chosen, found = rankers[RANKER], judged[RANKER]
+    chosen, assessment = rankers[RANKER], judged[RANKER]
     chosen.save(folder / RANKER)
-    found.save(folder / RANKER)
-    page = write_page(folder / RANKER / "report.html", found, chosen.card, RANKER)
-    demo = Demo(collection, sessions, lines, found.decision.sentence, page)
+    assessment.save(folder / RANKER)
+    page = write_page(folder / RANKER / "report.html", assessment, chosen.provenance, RANKER)
+    demo = Demo(collection, sessions, lines, assessment.decision.sentence, page)
     for name in CHARTS:
         save_chart(demo.chart(), folder / name)
     return demo
 
 
 def _clicks(
-    data: RankingData, production: Ranker, users: ClickModel, sessions: int, seed: int
+    data: RankingData, production: Ranker, click_model: ClickModel, sessions: int, seed: int
 ) -> Counts:
-    return simulate(data, production.scores(data), users, sessions=sessions, seed=seed + 1)
+    return simulate(data, production.scores(data), click_model, sessions=sessions, seed=seed + 1)
 
 
 def _judged(
@@ -132,31 +135,33 @@ def _judged(
     collection: Collection,
     production: Ranker,
     counts: Counts,
-    users: ClickModel,
+    click_model: ClickModel,
 ) -> Assessment:
     """What the sessions to judge by say of a ranker, with the truth beside it."""
     train = collection.train
-    found = assess(ranker, train, production=production, counts=counts, users=users)
-    chances = users.probability(relevance(train.known_labels, collection.highest_grade))
+    assessment = assess(
+        ranker, train, production=production, counts=counts, click_model=click_model
+    )
+    chances = click_model.probability(relevance(train.known_labels, collection.highest_grade))
     after, before = (
         float((rank_probabilities(policy.scores(train), K, train.offsets) * chances).sum())
         / train.queries
         for policy in (ranker, production)
     )
-    return replace(found, truth=TrueChange(after - before, before))
+    return replace(assessment, truth=TrueChange(after - before, before))
 
 
 def _line(
-    name: str, ranker: Ranker, collection: Collection, shown: Any, found: Assessment | None
+    name: str, ranker: Ranker, collection: Collection, shown: Any, assessment: Assessment | None
 ) -> Line:
     test = collection.test
     scores = ranker.scores(test)
     about = (test.known_labels, test.offsets, K)
     kept = _utility(scores, collection) / _utility(shown, collection)
     line = Line(name, mean(expected_ndcg(scores, *about)), mean(ndcg(scores, *about)), kept)
-    if found is None or found.clicks is None or found.truth is None:
+    if assessment is None or assessment.clicks is None or assessment.truth is None:
         return line
-    clicks = found.clicks
+    clicks = assessment.clicks
     gap = clicks.difference
     return replace(
         line,
@@ -164,7 +169,7 @@ def _line(
         lower=clicks.share(gap.lower),
         upper=clicks.share(gap.upper),
         at_least=clicks.share(clicks.bound.lower),
-        truth=found.truth.share,
+        truth=assessment.truth.share,
     )
 
 

@@ -14,7 +14,7 @@ from saferank.counts import save_counts
 from saferank.data import read_items, synthetic, write_items
 from saferank.errors import InputError
 from saferank.learning import Ranker, Settings, learn
-from saferank.safety import Assessment, Guard
+from saferank.safety import Assessment, Guard, Promise
 
 
 @pytest.fixture(scope="module")
@@ -137,8 +137,8 @@ def test_rankings_with_and_without_the_guard(folder):
     done = call("rank", folder, *guarded, "--keep", 0.8, "-o", folder / "r.parquet")
     assert done.exit_code == 0
     table = pq.read_table(folder / "r.parquet").to_pydict()
-    weights = ranker.card.weights
-    kept = Guard(ranker, items.production, keep=0.8, slack=0.002, weights=weights)
+    weights = ranker.provenance.weights
+    kept = Guard(ranker, items.production, promise=Promise(0.8, 0.002), weights=weights)
     wanted = kept.rank(items, 3, "u7")
     assert table["doc_id"] == items.ids()[1][wanted[wanted >= 0]].tolist()
 
@@ -156,7 +156,7 @@ def test_rankings_for_many_sessions_have_the_certified_exposures(folder, tmp_pat
     )  # fmt: skip
     assert done.exit_code == 0
     table = pq.read_table(tmp_path / "many.parquet").to_pydict()
-    weights = np.asarray(ranker.card.weights)
+    weights = np.asarray(ranker.provenance.weights)
     shown = dict.fromkeys(items.ids()[1][items.offsets[3] : items.offsets[4]].tolist(), 0.0)
     for document, rank in zip(table["doc_id"], table["rank"], strict=True):
         shown[document] += weights[rank - 1] / 4000
@@ -181,7 +181,7 @@ def test_rankings_have_scores_the_rankers_k_and_the_files_format(folder, tmp_pat
     expected = []
     for name in query_ids:
         own = np.flatnonzero(query == name)
-        best = own[np.argsort(-scores[own], kind="stable")][: len(ranker.card.weights)]
+        best = own[np.argsort(-scores[own], kind="stable")][: len(ranker.provenance.weights)]
         expected += [
             {"query_id": name, "doc_id": doc_ids[d], "rank": place, "score": scores[d]}
             for place, d in enumerate(best.tolist(), start=1)

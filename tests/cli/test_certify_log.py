@@ -62,8 +62,8 @@ def test_only_sessions_to_judge_by_are_read(world, tmp_path):
     alone, _ = align(count(tmp_path / "judged.parquet", judge=0), items, ranks=USERS.ranks)
     assert np.array_equal(alone.impressions, counts.part("judge").impressions)
     expected = assess(
-        Ranker.load(place / "run"), items, production=items.production, counts=alone, users=USERS,
-        production_kind="sampled", log=tmp_path / "judged.parquet",
+        Ranker.load(place / "run"), items, production=items.production, counts=alone,
+        click_model=USERS, production_kind="sampled", log=tmp_path / "judged.parquet",
     ).difference  # fmt: skip
     found = difference(place, "--log", place / "log.parquet")
     for name in ("estimate", "lower", "upper"):
@@ -98,7 +98,7 @@ def test_another_log_is_refused(world, tmp_path):
     with pytest.raises(InputError, match="`log` must be the rows that the counts are of; it has"):
         certify(place, "--log", tmp_path / "half.parquet")
     ranker = Ranker.load(place / "run")
-    given = {"production": items.production, "counts": counts, "users": USERS}
+    given = {"production": items.production, "counts": counts, "click_model": USERS}
     with pytest.raises(InputError, match="LogRows with the split of the counts"):
         assess(ranker, items, log=place / "log.parquet", **given)
     otherwise = LogRows(place / "log.parquet", Split("session", SHARE, SEED + 1))

@@ -50,7 +50,7 @@ def test_learn_writes_a_ranker_with_its_promise(folder, tmp_path):
         "-o", tmp_path / "dr",
     )  # fmt: skip
     assert "Written to" in shown.stdout
-    assert Ranker.load(tmp_path / "dr").card.recipe["regression"] == "cross-entropy"
+    assert Ranker.load(tmp_path / "dr").provenance.recipe["regression"] == "cross-entropy"
     started = run(
         folder, *counts, "--production", tmp_path / "dr", "--delta", "1", "--steps", 50,
         "--production-policy", "sampled", "-o", tmp_path / "same",

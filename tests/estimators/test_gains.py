@@ -130,5 +130,5 @@ def test_predictions_are_asked_for():
     known = Propensities(np.ones(1), np.ones(1), np.ones(1))
     with pytest.raises(InputError, match="`predictions` must be there"):
         ESTIMATORS["dr"].documents(Evidence(counts, trust_bias(), known))
-    with pytest.raises(InputError, match=r"`users` must be of 5 ranks; got 2\."):
+    with pytest.raises(InputError, match=r"`click_model` must be of 5 ranks; got 2\."):
         Evidence(counts, TRUST, known)

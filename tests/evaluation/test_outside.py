@@ -10,7 +10,7 @@ from saferank.clicks import relevance, simulate, trust_bias
 from saferank.counts import Counts
 from saferank.data import RankingData, synthetic
 from saferank.plackett_luce import rank_probabilities
-from saferank.safety import assess, compare
+from saferank.safety import Rule, assess, compare
 
 WORLD = synthetic("small", queries=80, seed=5)
 LONG = WORLD.train.subset(np.flatnonzero(np.diff(WORLD.train.offsets) >= 8))
@@ -71,13 +71,15 @@ def test_production_is_owed_the_clicks_on_what_was_delisted(tmp_path):
     held, estimates = 0, []
     for seed in range(20):
         counts = aligned(simulate(ALL, SHOWN, USERS, 6_000, seed), items, tmp_path)
-        found = assess(new, items, counts=counts, users=USERS, production_kind="observed").clicks
+        found = assess(
+            new, items, counts=counts, click_model=USERS, production_kind="observed"
+        ).clicks
         estimates.append(found.difference.estimate)
         held += found.difference.lower <= truth <= found.difference.upper
         assert found.production == pytest.approx(clicks(SHOWN, ALL.offsets, TRUE), abs=0.1)
     assert held >= 17
     assert abs(np.mean(estimates) - truth) < 0.2 * abs(forgotten - truth)
-    both = compare({"new": new}, items, counts, users=USERS, production_kind="observed")
+    both = compare({"new": new}, items, counts, click_model=USERS, production_kind="observed")
     assert both.candidates[0].estimate == pytest.approx(estimates[-1])
 
 
@@ -94,7 +96,12 @@ def test_behind_the_guard_the_production_arm_still_shows_what_was_delisted(tmp_p
     for seed in range(20):
         counts = aligned(simulate(ALL, SHOWN, USERS, 6_000, seed), items, tmp_path)
         found = assess(
-            new, items, counts=counts, users=USERS, production_kind="observed", guard=True
+            new,
+            items,
+            counts=counts,
+            click_model=USERS,
+            production_kind="observed",
+            rule=Rule(guard=True),
         ).clicks
         share = 0.11  # 1 - keep + slack of every query, as nothing tells what production shows
         truth = share * (clicks(new, items.offsets, TRUE[kept]) - before)

@@ -66,7 +66,7 @@ def test_every_method_grows_trees_that_plain_lightgbm_loads(method, production, 
     assert np.array_equal(plain.predict(WORLD.test.features, raw_score=True), scores)
     again = Ranker.load(tmp_path / "run")
     assert np.array_equal(again.scores(WORLD.test), scores)
-    assert again.card == ranker.card
+    assert again.provenance == ranker.provenance
     assert np.isfinite(scores).all()
 
 
@@ -77,7 +77,7 @@ def test_delta_one_from_production_adds_nothing(method, production, counts):
         settings=Settings(rounds=500), scorer="trees",
     )  # fmt: skip
     assert ranker.scorer.text == production.scorer.text
-    assert ranker.card.history["steps"] == [0.0]
+    assert ranker.provenance.history["steps"] == [0.0]
 
 
 def test_delta_one_on_top_of_production_scores_adds_nothing(counts):

@@ -33,7 +33,7 @@ SHARE = np.full(WORLD.queries, 1 / WORLD.queries)
 def goal_of(name, weights, delta=1.0, kind=ExposureGoal):
     weights = np.asarray(weights, dtype=np.float64)
     terms = Terms(GAIN, exposure(PRODUCTION, weights, WORLD.offsets), np.ones(GAIN.size))
-    context = Context(sessions=100, delta=delta, weights=weights, users=USERS)
+    context = Context(sessions=100, delta=delta, weights=weights, click_model=USERS)
     return kind(WORLD.queries, OBJECTIVES[name].build(context), terms, weights, SHARE)
 
 
@@ -213,7 +213,7 @@ def test_lambdas_learn_for_nets_and_for_trees(scorer):
                     **shared)  # fmt: skip
     kept = learn(world.train, counts, USERS, method="lambda-prpo", delta=1.0, start="add", **shared)
     for found in (ranker, bounded):
-        values = found.card.history["values"]
+        values = found.provenance.history["values"]
         assert max(values) > values[0]
     assert not kept.scorer.scores(world.test.features).any()
 

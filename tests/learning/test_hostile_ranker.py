@@ -116,13 +116,19 @@ def test_a_scaling_of_another_width_is_refused(run):
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("weights", "many"), ("seed", 1.5), ("users", 3), ("keep", True), ("history", {"steps": 1})],
+    [
+        ("weights", "many"),
+        ("seed", 1.5),
+        ("click_model", 3),
+        ("keep", True),
+        ("history", {"steps": 1}),
+    ],
 )
-def test_a_card_of_other_types_is_refused(run, field, value):
+def test_a_provenance_of_other_types_is_refused(run, field, value):
     record = json.loads((run / "ranker.json").read_text())
-    record["card"][field] = value
+    record["provenance"][field] = value
     (run / "ranker.json").write_text(json.dumps(record))
-    refused(run, f"`card.{field}")
+    refused(run, f"`provenance.{field}")
 
 
 def test_a_loaded_ranker_can_be_trained_further(run):

@@ -65,8 +65,8 @@ def test_every_method_learns_saves_and_loads(method, production, counts, tmp_pat
     ranker.save(tmp_path / "run")
     again = Ranker.load(tmp_path / "run")
     assert np.array_equal(again.scores(WORLD.test), scores)
-    assert again.card == ranker.card
-    assert again.card.method == method
+    assert again.provenance == ranker.provenance
+    assert again.provenance.method == method
     assert not any(path.suffix in (".pt", ".pkl") for path in (tmp_path / "run").rglob("*"))
 
 
@@ -236,8 +236,8 @@ def test_a_regression_fitted_once_serves_every_method(production, counts):
         given = learn(WORLD.train, counts, USERS, method=method, predictor=predictor, **shared)
         fitted = learn(WORLD.train, counts, USERS, method=method, **shared)
         assert np.array_equal(given.scores(WORLD.test), fitted.scores(WORLD.test))
-    assert not given.card.regression
-    assert fitted.card.regression == predictor.card.history
+    assert not given.provenance.regression
+    assert fitted.provenance.regression == predictor.provenance.history
 
 
 def test_rankings(production):
@@ -252,7 +252,11 @@ def test_rankings(production):
 
 def test_keep_is_written_into_the_ranker(production, counts):
     ranker = learn(WORLD.train, counts, USERS, production=production, keep=0.9, settings=QUICK)
-    assert (ranker.card.keep, ranker.card.slack, ranker.card.recipe["delta"]) == (0.9, 0.01, 0.9)
+    assert (ranker.provenance.keep, ranker.provenance.slack, ranker.provenance.recipe["delta"]) == (
+        0.9,
+        0.01,
+        0.9,
+    )
 
 
 NOISE = np.random.default_rng(0).normal(size=(9, 3))
@@ -306,9 +310,9 @@ def test_bad_input_is_one_sentence(counts, production):
         (lambda: learn(data, counts, USERS, method="magic"), "`method` must be one of"),
         (lambda: learn(data, counts, USERS, gain="magic"), "`gain` must be one of"),
         (lambda: learn(data, counts, USERS, colour=1), "`options` must be among"),
-        (lambda: learn(data, None, USERS), "`counts` and `users` must be given"),
+        (lambda: learn(data, None, USERS), "`counts` and `click_model` must be given"),
         (lambda: learn(WORLD.test, counts, USERS), "`counts` must be of the data's documents"),
-        (lambda: learn(data, counts, trust_bias(3)), "`users` must be of 5 ranks; got 3"),
+        (lambda: learn(data, counts, trust_bias(3)), "`click_model` must be of 5 ranks; got 3"),
         (lambda: learn(data, counts, USERS, start="add"), "`production` must be given to add"),
         (lambda: learn(data, counts, USERS, method="ppo"), "this objective draws its rankings"),
         (lambda: learn(data, Counts.zeros(data.offsets, 5), USERS), "at least one session"),

@@ -59,8 +59,8 @@ def test_the_promise_holds_on_every_query(given, keep, production, counts):
     scores = ranker.scores(data)
     assert max(losses(scores, shown, data, keep)) <= 0.01 + 1e-9
     assert not np.array_equal(scores, shown)
-    assert ranker.card.method == "prpo-floor"
-    assert (ranker.card.keep, ranker.card.slack) == (keep, 0.01)
+    assert ranker.provenance.method == "prpo-floor"
+    assert (ranker.provenance.keep, ranker.provenance.slack) == (keep, 0.01)
 
 
 @pytest.mark.parametrize("scorer", ["linear", "mlp", "trees"])
@@ -74,7 +74,9 @@ def test_the_start_is_production_to_the_bit(scorer, counts):
         settings=Settings(steps=50, least=25, rounds=10),
     )  # fmt: skip
     assert np.array_equal(ranker.scores(data), shown)
-    assert ranker.card.history["steps"][int(np.argmax(ranker.card.history["values"]))] == 0
+    assert (
+        ranker.provenance.history["steps"][int(np.argmax(ranker.provenance.history["values"]))] == 0
+    )
 
 
 def test_no_step_is_taken_that_breaks_it_where_the_start_keeps_it(monkeypatch, production, counts):
@@ -162,4 +164,4 @@ def test_the_estimator_takes_a_promise_too(counts, production):
     shown = production.scores(WORLD.train)
     estimator = RankingEstimator(keep=0.9, settings=Settings(steps=2, least=1))
     estimator.fit(WORLD.train, counts, USERS, production=shown)
-    assert estimator.ranker_.card.method == "prpo-floor"
+    assert estimator.ranker_.provenance.method == "prpo-floor"

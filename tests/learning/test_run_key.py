@@ -45,12 +45,12 @@ def key(monkeypatch, tmp_path):
 
     monkeypatch.setattr(_Run, "scorer", stop)
 
-    def name(data=WORLD.train, counts=COUNTS, users=USERS, **changes):
+    def name(data=WORLD.train, counts=COUNTS, click_model=USERS, **changes):
         given = {
             "production": SHOWN, "validation": (HELD, HELD_COUNTS), "settings": QUICK, **changes
         }  # fmt: skip
         with pytest.raises(StoppedError) as stopped:
-            learn(data, counts, users, checkpoint=tmp_path, **given)
+            learn(data, counts, click_model, checkpoint=tmp_path, **given)
         return str(stopped.value)
 
     return name
@@ -103,8 +103,8 @@ def test_every_input_changes_the_key(key):
         key(counts=more(COUNTS, clicks=cell)),
         key(counts=more(COUNTS, impressions=cell, sessions=slice(None))),
         key(counts=more(COUNTS, sessions=0)),
-        key(users=ClickModel(nudged(USERS.alpha), USERS.beta)),
-        key(users=ClickModel(USERS.alpha, nudged(USERS.beta))),
+        key(click_model=ClickModel(nudged(USERS.alpha), USERS.beta)),
+        key(click_model=ClickModel(USERS.alpha, nudged(USERS.beta))),
         key(validation=None),
         key(validation=(replace(HELD, features=nudged(held.features)), HELD_COUNTS)),
         key(validation=(replace(HELD, production=nudged(HELD_SHOWN)), HELD_COUNTS)),

@@ -32,7 +32,7 @@ assert items.documents > 4096  # scored in pieces, on several threads
 def answers():
     for name, ranker in rankers.items():
         ranker = ranker or Ranker.load(f"{folder}/{name.split()[0]}")
-        guard = Guard(ranker, rankers["linear"], keep=0.9, slack=0.01)
+        guard = Guard(ranker, rankers["linear"], promise=sr.safety.Promise(0.9, 0.01))
         yield from (ranker.scores(items), ranker.rank(items, 5), guard.mixing(items))
         for one in few:
             yield from (ranker.rank(one, 5, mode="sample", seed=3), guard.rank(one, 5, "a"))

@@ -53,7 +53,7 @@ def test_a_few_misleading_queries_do_not_bring_back_a_random_ranker(seed):
 
 
 def best_step(ranker):
-    history = ranker.card.history
+    history = ranker.provenance.history
     return history["steps"][int(np.argmax(history["values"]))]
 
 
@@ -114,10 +114,10 @@ def test_every_stage_has_a_number_of_steps_of_its_own(scorer):
     shared = {"production": shown, "scorer": scorer, "settings": replace(QUICK, rounds=10)}
     ranker = learn(data, counts, USERS, method="prpo", **shared)
     alone = fit_relevance(data, counts, USERS, **shared)
-    assert ranker.card.regression == alone.card.history
+    assert ranker.provenance.regression == alone.provenance.history
     assert np.isfinite(ranker.scores(WORLD.test)).all()
     given = learn(data, counts, USERS, method="prpo", predictor=alone, **shared)
-    assert not given.card.regression
+    assert not given.provenance.regression
 
 
 def test_predictions_go_with_their_queries():

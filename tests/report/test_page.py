@@ -11,19 +11,19 @@ import pytest
 
 from saferank.clicks import simulate, trust_bias
 from saferank.data import synthetic
-from saferank.learning import Card
+from saferank.learning import Provenance
 from saferank.report import render, write_page
-from saferank.safety import assess
+from saferank.safety import Rule, assess
 
 NASTY = '<script>document.title="broken"</script>'
 USERS = trust_bias()
-CARD = Card(
+CARD = Provenance(
     method="prpo",
     recipe={"gain": "dr", "note": NASTY, "settings": {"steps": 3}},
     seed=7,
     sessions=3000,
     weights=USERS.exposure_weights.tolist(),
-    users=USERS.to_dict(),
+    click_model=USERS.to_dict(),
     data="fingerprint",
     history={"steps": [0, 1, 2], "values": [0.1, 0.3, 0.35]},
 )
@@ -38,7 +38,7 @@ def assessment():
     data = replace(data, query_ids=np.array(names), production=old)
     counts = replace(counts, sessions=counts.sessions + (np.arange(data.queries) == 0) * 999)
     new = 0.5 * old + data.labels
-    return assess(new, data, counts=counts, users=USERS, guard=True)
+    return assess(new, data, counts=counts, click_model=USERS, rule=Rule(guard=True))
 
 
 def test_the_page_says_what_the_record_says(assessment):
@@ -67,7 +67,7 @@ def test_values_show_as_text(assessment):
 def test_without_counts_and_history_there_are_fewer_charts(tmp_path):
     data = synthetic("small", queries=10, seed=0).train
     found = assess(np.zeros(data.documents), data, production=np.zeros(data.documents))
-    path = write_page(tmp_path / "page.html", found, replace(CARD, history={}, users=None))
+    path = write_page(tmp_path / "page.html", found, replace(CARD, history={}, click_model=None))
     page = path.read_text(encoding="utf-8")
     assert "<strong>Ship</strong>" in page
     assert len(re.findall(r'<div class="chart"', page)) == 2

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import saferank as sr
 from saferank.data import RankingData
 from saferank.errors import InputError
-from saferank.safety import Certificate, certify
+from saferank.safety import Certificate, Promise, certify
 from saferank.safety.losses import largest_within, worst_loss
 
 W = np.array([1.0, 0.6, 0.3])
@@ -37,7 +37,9 @@ def two_policies(seed, sizes=(5, 3, 1, 4)):
 def test_curve_is_the_definition_on_enumerated_exposures(seed):
     data, new, old = two_policies(seed)
     traffic = np.array([5, 1, 2, 2])
-    found = certify(new, data, production=old, weights=W, traffic=traffic, keep=0.8, slack=0.02)
+    found = certify(
+        new, data, production=old, weights=W, traffic=traffic, promise=Promise(0.8, 0.02)
+    )
     after, before = exposures(new, data), exposures(old, data)
     for point in (0, 37, 80, 100):
         kappa = found.curve.kept[point]
@@ -85,7 +87,7 @@ def test_largest_within_is_where_the_loss_meets_the_slack(a, b, allowed):
 def test_production_itself_keeps_everything_and_a_shift_of_scores_is_none():
     data, _, old = two_policies(3)
     for new in (old, old + 7.25):
-        found = certify(new, data, production=old, weights=W, keep=1.0, slack=0.0)
+        found = certify(new, data, production=old, weights=W, promise=Promise(1.0, 0.0))
         assert found.holds
         assert found.holds_on_average
         assert found.guard_share == 0
@@ -99,7 +101,9 @@ def test_promises_are_checked_query_by_query():
     new = old.copy()
     new[:3] = [0.0, 1.0, 2.0]  # one query is turned round
     traffic = np.r_[1, np.full(9, 100)]
-    found = certify(new, data, production=old, weights=W, keep=0.9, slack=0.01, traffic=traffic)
+    found = certify(
+        new, data, production=old, weights=W, promise=Promise(0.9, 0.01), traffic=traffic
+    )
     assert not found.holds
     assert found.holds_on_average
     assert found.share_holding == pytest.approx(900 / 901)
@@ -113,7 +117,7 @@ def test_sorted_rankings_are_certified_as_such():
     data = items([2])
     new, old = np.array([0.0, 1e-6]), np.array([1e-6, 0.0])
     assert certify(new, data, production=old, weights=W).holds
-    found = certify(new, data, production=old, weights=W, deployed="sorted", keep=1.0)
+    found = certify(new, data, production=old, weights=W, deployed="sorted", promise=Promise(1.0))
     assert not found.holds
     assert found.mean_loss == pytest.approx(0.4)  # 1 -> 0.6 at rank 1
     moved = found.worst[0].moved
@@ -157,9 +161,11 @@ def test_functions_and_the_items_own_scores_are_policies():
 
 def test_bad_input_gets_one_sentence():
     data, new, old = two_policies(0)
+    with pytest.raises(InputError, match="keep"):
+        Promise(keep=1.1)
+    with pytest.raises(InputError, match="slack"):
+        Promise(slack=-1)
     for wrong, match in (
-        ({"keep": 1.1}, "keep"),
-        ({"slack": -1}, "slack"),
         ({"weights": [-1.0]}, "weights"),
         ({"deployed": "both"}, "deployed"),
         ({"traffic": [1, 2]}, "traffic"),

@@ -23,7 +23,7 @@ def clicks(scores):
 def test_clicks_are_told_beside_utility():
     new = OLD + 1.5 * DATA.labels
     counts = simulate(DATA, OLD, USERS, sessions=40_000, seed=1)
-    found = assess(new, DATA, production=OLD, counts=counts, users=USERS)
+    found = assess(new, DATA, production=OLD, counts=counts, click_model=USERS)
     change = found.clicks
     assert abs(change.production - clicks(OLD)) < 0.03
     truth = clicks(new) - clicks(OLD)
@@ -37,7 +37,8 @@ def test_the_scale_of_relevance_changes_nothing_that_is_said():
     new = OLD + 1.5 * DATA.labels
     other = ClickModel(USERS.alpha * 0.8, USERS.beta + 0.1 * USERS.alpha)  # R = 0.1 + 0.8 R'
     one, two = (
-        assess(new, DATA, production=OLD, counts=counts, users=users) for users in (USERS, other)
+        assess(new, DATA, production=OLD, counts=counts, click_model=users)
+        for users in (USERS, other)
     )
     shares = [found.clicks.share(found.clicks.difference.estimate) for found in (one, two)]
     assert shares[0] == pytest.approx(shares[1], rel=0.01)  # exactly so in the mean
@@ -48,7 +49,7 @@ def test_the_scale_of_relevance_changes_nothing_that_is_said():
 def test_modelled_click_rates_are_those_of_the_log_where_the_model_holds():
     """Few impressions per document: cut off at 0, relevance would be too high on average."""
     counts = simulate(DATA, OLD, USERS, sessions=1_500, seed=3)
-    found = assess(OLD, DATA, production=OLD, counts=counts, users=USERS).log.by_rank
+    found = assess(OLD, DATA, production=OLD, counts=counts, click_model=USERS).log.by_rank
     clicks_ = sum(rate.observed * rate.impressions for rate in found)
     assert sum(rate.modelled * rate.impressions for rate in found) == pytest.approx(clicks_)
     for rate in found:

@@ -7,7 +7,7 @@ from saferank.data import synthetic
 from saferank.errors import InputError
 from saferank.evaluation import Interval, LowerBound
 from saferank.plackett_luce import exposure
-from saferank.safety import Guard, assess, certify, genspec, unconditional, verdict
+from saferank.safety import Guard, Rule, assess, certify, genspec, unconditional, verdict
 from saferank.safety.decisions import ClickTest, by_clicks
 
 DATA = synthetic("small", queries=80, seed=1).train
@@ -18,7 +18,7 @@ COUNTS = simulate(DATA, OLD, USERS, sessions=30_000, seed=2, judge=0)
 
 
 def judge(new, counts=COUNTS, **options):
-    return assess(new, DATA, production=OLD, counts=counts, users=USERS, **options)
+    return assess(new, DATA, production=OLD, counts=counts, click_model=USERS, **options)
 
 
 def test_clicks_decide_by_the_bound_not_by_the_estimate():
@@ -35,7 +35,7 @@ def test_clicks_decide_by_the_bound_not_by_the_estimate():
     assert unsure.decision.unsure
     assert unsure.decision.next_step
     # much of production's utility may go: then even this will do
-    assert judge(neither, few, tolerance=0.6).decision.ship
+    assert judge(neither, few, rule=Rule(tolerance=0.6)).decision.ship
 
 
 def test_the_bound_is_below_the_estimate_and_says_why():
@@ -56,21 +56,21 @@ def test_the_promise_decides_unless_clicks_speak_against_it():
     assert guarded.ship
     assert guarded.guard == 0.9
     assert guarded.sentence.startswith("Ship with guard 0.9: ")
-    assert judge(3 * GOOD, by="clicks").decision.ship
-    assert judge(3 * GOOD, by="promise", guard=True).decision.ship
-    assert not judge(3 * GOOD, by="promise").decision.ship
-    assert not judge(3 * GOOD, by="both").decision.ship
-    assert judge(3 * GOOD, by="both", guard=True).decision.ship
-    against = judge(-3 * GOOD, by="promise", guard=True).decision
+    assert judge(3 * GOOD, rule=Rule(by="clicks")).decision.ship
+    assert judge(3 * GOOD, rule=Rule(by="promise", guard=True)).decision.ship
+    assert not judge(3 * GOOD, rule=Rule(by="promise")).decision.ship
+    assert not judge(3 * GOOD, rule=Rule(by="both")).decision.ship
+    assert judge(3 * GOOD, rule=Rule(by="both", guard=True)).decision.ship
+    against = judge(-3 * GOOD, rule=Rule(by="promise", guard=True)).decision
     assert not against.ship
     assert against.rule == "clicks"
     assert all(decision.assumes for decision in (guarded, against))
     with pytest.raises(InputError, match="counts"):
-        verdict(safe, by="clicks")
+        verdict(safe, rule=Rule(by="clicks"))
 
 
 def test_with_the_guard_the_numbers_are_of_what_is_served():
-    free, guarded = judge(3 * GOOD), judge(3 * GOOD, guard=True)
+    free, guarded = judge(3 * GOOD), judge(3 * GOOD, rule=Rule(guard=True))
     omega, omega0 = (exposure(s, USERS.exposure_weights, DATA.offsets) for s in (3 * GOOD, OLD))
     shares = Guard(3 * GOOD, OLD, weights=USERS.exposure_weights).mixing(DATA)
     truth = shares[query_of(DATA.offsets)] * (omega - omega0) @ (DATA.labels / 4) / DATA.queries
@@ -82,14 +82,19 @@ def test_what_cannot_be_told_is_not_shipped():
     # production always shows the same five documents: of the others no session tells anything
     order = np.random.default_rng(0).normal(size=DATA.documents)
     fixed = simulate(DATA, order, USERS, sessions=20_000, seed=1, deterministic=True)
-    found = assess(-order, DATA, production=order, counts=fixed, users=USERS)
+    found = assess(-order, DATA, production=order, counts=fixed, click_model=USERS)
     assert found.certificate.production_kind == "sorted"
     assert not found.decision.ship
     assert found.decision.unsure
     assert "ever shows" in found.decision.sentence
     # a policy that is insisted on, and that the log contradicts
     wrong = assess(
-        3 * GOOD, DATA, production=order, counts=COUNTS, users=USERS, production_kind="sampled"
+        3 * GOOD,
+        DATA,
+        production=order,
+        counts=COUNTS,
+        click_model=USERS,
+        production_kind="sampled",
     )
     assert wrong.fit.fits is False
     assert not wrong.decision.ship
@@ -116,7 +121,7 @@ def test_the_next_step_is_one_that_helps(guard):
 
     def step(sampling: float, withheld: float) -> str:
         bound = LowerBound(-0.1, 0.95, 10.0, sampling, withheld, "clustered")
-        decided = by_clicks(ClickTest(gap, 1.0, bound, 500), guard=guard)
+        decided = by_clicks(ClickTest(gap, 1.0, bound, 500), rule=Rule(guard=guard))
         assert not decided.ship
         return decided.next_step
 

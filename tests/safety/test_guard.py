@@ -4,7 +4,7 @@ import pytest
 from saferank.data import RankingData, synthetic
 from saferank.errors import InputError
 from saferank.plackett_luce import deterministic_exposure, exposure
-from saferank.safety import Guard
+from saferank.safety import Guard, Promise
 
 W = np.array([1.0, 0.6, 0.3, 0.2, 0.1])
 WORLD = synthetic("small", queries=60, seed=1)
@@ -26,7 +26,7 @@ def losses(omega, omega0, offsets, kappa):
 @pytest.mark.parametrize("deployed", ["sampled", "sorted"])
 @pytest.mark.parametrize(("keep", "slack"), [(0.9, 0.01), (1.0, 0.0), (0.5, 0.0), (0.0, 0.0)])
 def test_every_query_keeps_the_promise_unseen_ones_too(deployed, keep, slack):
-    guard = Guard(new, production, keep, slack, weights=W, deployed=deployed)
+    guard = Guard(new, production, Promise(keep, slack), weights=W, deployed=deployed)
     exposed = exposure if deployed == "sampled" else deterministic_exposure
     for data in (WORLD.train, WORLD.test):
         omega0 = exposed(production(data), W, data.offsets)
@@ -45,7 +45,7 @@ def test_every_query_keeps_the_promise_unseen_ones_too(deployed, keep, slack):
 
 
 def test_no_relevance_breaks_the_guarded_promise():
-    guard = Guard(new, production, 0.9, 0.01, weights=W)
+    guard = Guard(new, production, Promise(0.9, 0.01), weights=W)
     data, rng = WORLD.test, np.random.default_rng(0)
     omega, omega0 = guard.exposure(data), exposure(production(data), W, data.offsets)
     total = np.array([W[:size].sum() for size in data.sizes])
@@ -58,14 +58,14 @@ def test_no_relevance_breaks_the_guarded_promise():
 
 def test_sessions_are_served_at_the_right_frequencies_and_always_alike():
     data = WORLD.train.subset(np.arange(8))
-    guard = Guard(new, production, 0.9, 0.02, weights=W)
+    guard = Guard(new, production, Promise(0.9, 0.02), weights=W)
     share = guard.mixing(data)
     served = np.mean([guard.serves_new(data, session) for session in range(1500)], axis=0)
     error = np.sqrt(share * (1 - share) / 1500)
     assert np.all(np.abs(served - share) <= 4.5 * error + 1e-12)
-    again = Guard(new, production, 0.9, 0.02, weights=W)
+    again = Guard(new, production, Promise(0.9, 0.02), weights=W)
     assert np.array_equal(guard.serves_new(data, "x"), again.serves_new(data, "x"))
-    other = Guard(new, production, 0.9, 0.02, weights=W, salt="other")
+    other = Guard(new, production, Promise(0.9, 0.02), weights=W, salt="other")
     assert any(
         not np.array_equal(guard.serves_new(data, s), other.serves_new(data, s)) for s in range(50)
     )
@@ -73,7 +73,7 @@ def test_sessions_are_served_at_the_right_frequencies_and_always_alike():
 
 def test_what_is_shown_has_the_guarded_exposure():
     data = WORLD.train.subset(np.arange(3))
-    guard = Guard(new, production, 0.9, 0.02, weights=W)
+    guard = Guard(new, production, Promise(0.9, 0.02), weights=W)
     shown = np.zeros(data.documents)
     sessions = 1500
     for session in range(sessions):
@@ -89,7 +89,7 @@ def test_what_is_shown_has_the_guarded_exposure():
 
 def test_the_report_tells_what_the_guard_costs():
     data = WORLD.train
-    guard = Guard(new, production, 0.9, 0.01, weights=W)
+    guard = Guard(new, production, Promise(0.9, 0.01), weights=W)
     gain = np.random.default_rng(0).random(data.documents)
     traffic = np.arange(1, data.queries + 1)
     report = guard.report(data, traffic=traffic, gain=gain)
@@ -103,13 +103,13 @@ def test_the_report_tells_what_the_guard_costs():
 
 
 def test_new_like_production_is_left_alone():
-    guard = Guard(lambda data: production(data) + 3, production, 1.0, 0.0, weights=W)
+    guard = Guard(lambda data: production(data) + 3, production, Promise(1.0, 0.0), weights=W)
     assert np.all(guard.mixing(WORLD.test) == 1)
 
 
 def test_bad_input_gets_one_sentence():
     with pytest.raises(InputError, match="keep"):
-        Guard(new, production, keep=2)
+        Guard(new, production, Promise(keep=2))
     with pytest.raises(InputError, match="production"):
         Guard(new).mixing(RankingData(np.eye(2), [0, 2]))
     with pytest.raises(InputError, match="`k`"):

@@ -12,7 +12,7 @@ from saferank.logs import align, count
 from saferank.plackett_luce import exposure
 from saferank.policies import ProductionPolicy
 from saferank.policies.leaning import leaning
-from saferank.safety import Guard, assess
+from saferank.safety import Guard, Promise, assess
 from saferank.safety.judging import production_of
 
 USERS = trust_bias()
@@ -26,7 +26,7 @@ def world():
     old = 0.7 * rng.normal(size=data.documents)
     relevance = data.labels / 4
     new = old + 2 * relevance + 0.3 * rng.normal(size=data.documents)
-    guard = Guard(new, old, keep=0.8, slack=0.01, weights=WEIGHTS)
+    guard = Guard(new, old, promise=Promise(0.8, 0.01), weights=WEIGHTS)
     return replace(data, production=old), relevance, new, guard
 
 
@@ -58,7 +58,7 @@ def check(seed):
     off = shown.exposure(WEIGHTS) - mixture
     error = np.sqrt(mixture * WEIGHTS[0] / 40)
     assert np.sqrt(np.mean(off**2)) < np.sqrt(np.mean(error**2))
-    found = assess(new, data, counts=counts, users=USERS).difference
+    found = assess(new, data, counts=counts, click_model=USERS).difference
     share = np.repeat(counts.judge.sessions / counts.judge.total, data.sizes)
     gap = (exposure(new, WEIGHTS, data.offsets) - mixture) * relevance
     return found.lower <= share @ gap <= found.upper

@@ -14,7 +14,7 @@ from saferank.clicks import ClickModel, position_bias, simulate
 from saferank.data import RankingData
 from saferank.errors import InputError
 from saferank.learning import Settings
-from saferank.safety import assess
+from saferank.safety import Rule, assess
 from saferank.safety.assessment import Assessment
 from saferank.serving.rankings import Serving, rankings, scores_of_lists
 
@@ -99,8 +99,10 @@ def test_one_query_is_judged_by_itself_or_not_at_all(world):
     counts = simulate(one, one.production, position_bias(), sessions=4000, seed=0)
     scores = one.labels.astype(float)
     with pytest.raises(InputError, match="of at least two queries"):
-        assess(scores, one, counts=counts, users=position_bias())
-    found = assess(scores, one, counts=counts, users=position_bias(), method="normal")
+        assess(scores, one, counts=counts, click_model=position_bias())
+    found = assess(
+        scores, one, counts=counts, click_model=position_bias(), rule=Rule(method="normal")
+    )
     assert np.isfinite(found.clicks.bound.lower)
 
 
@@ -109,9 +111,9 @@ def test_a_click_model_of_other_users_is_not_shipped_on(world):
     upside_down = ClickModel(np.arange(1, 6) / 5, np.zeros(5))
     counts = simulate(world, world.production, upside_down, sessions=60_000, seed=0)
     scores = world.labels.astype(float)
-    right = assess(scores, world, counts=counts, users=upside_down)
+    right = assess(scores, world, counts=counts, click_model=upside_down)
     assert "not that of these users" not in right.decision.sentence
-    wrong = assess(scores, world, counts=counts, users=position_bias())
+    wrong = assess(scores, world, counts=counts, click_model=position_bias())
     assert not wrong.decision.ship
     assert "not that of these users" in wrong.decision.sentence
     assert "saferank bias" in wrong.decision.next_step

@@ -16,7 +16,7 @@ from saferank.estimators import Evidence, exact
 from saferank.evaluation.lower_bound import lower_bound
 from saferank.learning import Ranker, Settings, learn
 from saferank.plackett_luce import exposure
-from saferank.safety import Assessment, assess, compare
+from saferank.safety import Assessment, Rule, assess, compare
 
 WORLD = synthetic("small", queries=60, seed=3)
 DATA, USERS = WORLD.train, trust_bias()
@@ -46,8 +46,8 @@ def judge(counts, **options):
 def test_a_ranker_remembers_its_sessions(tmp_path):
     RANKER.save(tmp_path / "run")
     again = Ranker.load(tmp_path / "run")
-    assert again.card.learned_from == COUNTS.part("learn").fingerprint()
-    assert again.card.sessions == 8000
+    assert again.provenance.learned_from == COUNTS.part("learn").fingerprint()
+    assert again.provenance.sessions == 8000
     np.testing.assert_array_equal(again.relevance(DATA), RANKER.relevance(DATA))
 
 
@@ -66,7 +66,7 @@ def test_the_judge_part_judges_and_nothing_else():
 def test_sessions_that_taught_the_ranker_are_refused_or_said_to_flatter(counts, tmp_path):
     with pytest.raises(InputError, match="--same-sessions"):
         judge(counts)
-    found = judge(counts, same_sessions=True)
+    found = judge(counts, rule=Rule(same_sessions=True))
     assert "flatters" in found.flatters
     assert "flatters" in found.decision.sentence
     written = json.loads(found.save(tmp_path).read_text())
@@ -186,7 +186,13 @@ def test_intervals_of_several_hold_for_all_at_once():
     for seed in range(60):
         judged = simulate(DATA, OLD, USERS, sessions=2000, seed=seed).part("all")
         found = compare(
-            news, DATA, judged, users=USERS, production=OLD, production_kind="sampled", seed=seed
+            news,
+            DATA,
+            judged,
+            click_model=USERS,
+            production=OLD,
+            production_kind="sampled",
+            seed=seed,
         )
         misses += any(not c.lower <= truth[c.name] <= c.upper for c in found.candidates)
         assert all(c.lower <= c.at_least <= c.estimate <= c.upper for c in found.candidates)
@@ -214,7 +220,7 @@ def test_a_comparison_gives_no_number_without_support():
     steep = 200.0 * np.random.default_rng(0).permutation(DATA.documents).astype(float)
     counts = simulate(DATA, steep, USERS, sessions=2000, seed=1)
     news = {"upside down": -steep, "the same": steep}
-    found = compare(news, DATA, counts, users=USERS, production=steep)
+    found = compare(news, DATA, counts, click_model=USERS, production=steep)
     by_name = {one.name: one for one in found.candidates}
     assert found.candidates[-1].name == "upside down"
     assert by_name["upside down"].estimate is None
@@ -236,7 +242,11 @@ def test_one_query_cannot_be_compared():
     counts = simulate(one, OLD[: one.documents], USERS, sessions=200, seed=0).part("all")
     with pytest.raises(InputError, match="at least two queries"):
         compare(
-            {"a": -OLD[: one.documents]}, one, counts, users=USERS, production=OLD[: one.documents]
+            {"a": -OLD[: one.documents]},
+            one,
+            counts,
+            click_model=USERS,
+            production=OLD[: one.documents],
         )
 
 
@@ -250,8 +260,8 @@ def test_with_few_queries_intervals_of_several_still_hold():
     for seed in range(100):
         judged = simulate(few, np.zeros(60), USERS, sessions=600, seed=seed).part("all")
         found = compare(
-            news, few, judged, users=USERS, production=np.zeros(60), production_kind="sampled",
-            seed=seed,
+            news, few, judged, click_model=USERS, production=np.zeros(60),
+            production_kind="sampled", seed=seed,
         )  # fmt: skip
         misses += any(not one.lower <= 0 <= one.upper for one in found.candidates)
     assert misses <= 12  # of a hundred, 5 expected; Gaussian quantiles missed one in six

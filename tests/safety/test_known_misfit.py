@@ -9,7 +9,7 @@ from saferank.clicks import ClickModel, simulate, trust_bias
 from saferank.data import synthetic
 from saferank.errors import InputError
 from saferank.learning import Ranker, Settings, learn
-from saferank.safety import assess, compare
+from saferank.safety import Rule, assess, compare
 
 DATA = synthetic("small", queries=60, seed=0).train
 SHOWN = np.zeros(DATA.documents)
@@ -40,7 +40,9 @@ def test_from_bias_to_verdict(found, tmp_path):
     assert (both.best is None) is found
     assert ("known to misfit" in both.sentence()) is found
     # within a promise it can still be tried
-    guarded = assess(again, DATA, production=SHOWN, counts=counts, guard=True, by="promise")
+    guarded = assess(
+        again, DATA, production=SHOWN, counts=counts, rule=Rule(guard=True, by="promise")
+    )
     assert guarded.decision.ship
 
 

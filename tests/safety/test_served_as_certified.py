@@ -8,7 +8,7 @@ from saferank.clicks import simulate, trust_bias
 from saferank.data import synthetic
 from saferank.learning import Settings, learn
 from saferank.plackett_luce import exposure
-from saferank.safety import assess
+from saferank.safety import Rule, assess
 from saferank.serving.rankings import Serving
 
 DATA = synthetic("small", queries=60, seed=3).train
@@ -24,7 +24,7 @@ def test_the_guard_of_a_run_knows_productions_temperature(temperature, tmp_path)
         DATA, counts, USERS, method="dr", production=SCORES, scorer="linear",
         settings=Settings(steps=60),
     )  # fmt: skip
-    found = assess(ranker, DATA, production=SCORES, counts=counts, guard=True)
+    found = assess(ranker, DATA, production=SCORES, counts=counts, rule=Rule(guard=True))
     assert found.fit.kind == "sampled"
     ranker.save(tmp_path / "run")
     found.save(tmp_path / "run")
@@ -42,7 +42,7 @@ def test_the_guard_of_a_run_knows_productions_temperature(temperature, tmp_path)
 
 
 def test_a_uniform_production_needs_no_scores():
-    guard = sr.safety.Guard(SCORES, production_kind="uniform", keep=0.9, slack=0.01)
-    ones = sr.safety.Guard(SCORES, np.zeros(DATA.documents), keep=0.9, slack=0.01)
+    guard = sr.safety.Guard(SCORES, production_kind="uniform", promise=sr.safety.Promise(0.9, 0.01))
+    ones = sr.safety.Guard(SCORES, np.zeros(DATA.documents), sr.safety.Promise(0.9, 0.01))
     assert np.array_equal(guard.mixing(DATA), ones.mixing(DATA))
     assert np.array_equal(guard.rank(DATA, 5, "a"), ones.rank(DATA, 5, "a"))

@@ -12,7 +12,7 @@ from saferank.counts.sketch import MOST, Sketch, Sketches, bits_for
 from saferank.data import RankingData
 from saferank.errors import InputError
 from saferank.learning import Settings
-from saferank.safety import assess
+from saferank.safety import Rule, assess
 
 QUERIES, SIZE, RANKS = 12, 6, 5
 
@@ -74,7 +74,7 @@ def test_they_are_refused(world, case):
     counts = CASES[case](text)
     with pytest.raises(InputError, match="learned from"):
         assess(ranker, items(), counts=counts)
-    found = assess(ranker, items(), counts=counts, same_sessions=True)
+    found = assess(ranker, items(), counts=counts, rule=Rule(same_sessions=True))
     assert "flatters" in found.flatters
 
 

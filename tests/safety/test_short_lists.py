@@ -14,7 +14,7 @@ from saferank.evaluation import evaluate
 from saferank.plackett_luce import rank_probabilities
 from saferank.policies import choose_production
 from saferank.policies.production import filled_ranks
-from saferank.safety import assess, certify
+from saferank.safety import Rule, assess, certify
 
 QUERIES, SIZE, RANKS, SESSIONS = 60, 8, 5, 40_000
 OFFSETS = np.arange(0, QUERIES * SIZE + 1, SIZE)
@@ -63,8 +63,8 @@ def test_the_interval_holds_and_no_loss_is_shipped(kind, given):
         counts, scores, new, truth = world(kind, seed)
         items = RankingData(np.zeros((OFFSETS[-1], 1)), OFFSETS)
         found = assess(
-            new, items, production=scores if given else None, counts=counts, users=USERS,
-            same_sessions=True,
+            new, items, production=scores if given else None, counts=counts, click_model=USERS,
+            rule=Rule(same_sessions=True),
         )  # fmt: skip
         clicks = found.clicks
         low, high = (clicks.share(x) for x in (clicks.difference.lower, clicks.difference.upper))
@@ -101,7 +101,9 @@ def test_recorded_propensities_of_short_lists(given):
         length = np.where(np.arange(RANKS) < 3, 1.0, 0.5)
         recorded = replace(counts, propensity=chance * length if "session" in given else chance)
         items = RankingData(np.zeros((OFFSETS[-1], 1)), OFFSETS)
-        found = assess(new, items, counts=recorded, users=USERS, same_sessions=True)
+        found = assess(
+            new, items, counts=recorded, click_model=USERS, rule=Rule(same_sessions=True)
+        )
         assert found.fit.kind == "recorded"
         clicks = found.clicks
         low, high = (clicks.share(x) for x in (clicks.difference.lower, clicks.difference.upper))
@@ -137,6 +139,6 @@ def test_delisted_documents_and_short_lists_are_no_guard(with_scores):
     items = RankingData(np.zeros((int(offsets[-1]), 1)), offsets)
     found = assess(
         near[kept], items, production=scores[kept] if with_scores else None, counts=less,
-        users=USERS, same_sessions=True,
+        click_model=USERS, rule=Rule(same_sessions=True),
     )  # fmt: skip
     assert "guard" not in found.fit.sentence

@@ -39,8 +39,8 @@ def test_they_learn_and_are_assessed_like_others(world, tmp_path):
     data, shown, users, counts = world
     recipe = Recipe(own_parts.shrunken_ips, own_parts.cautious, scorer="linear", settings=QUICK)
     ranker = sr.learn(data, counts, users, method=recipe, production=shown, delta=0.1)
-    assert ranker.card.method == "shrunken_ips x cautious"
-    assert ranker.card.recipe["gain"] == "callable shrunken_ips"
+    assert ranker.provenance.method == "shrunken_ips x cautious"
+    assert ranker.provenance.recipe["gain"] == "callable shrunken_ips"
     ranker.save(tmp_path / "run")
     loaded = sr.load(tmp_path / "run")
     np.testing.assert_array_equal(loaded.scores(data), ranker.scores(data))

@@ -11,7 +11,10 @@ from saferank.cli.log_options import ItemColumn, RankFrom, columns_of
 from saferank.cli.output import Json, print_json, print_table
 
 if TYPE_CHECKING:
+    from saferank.cli.inputs import ItemsAndCounts
+    from saferank.clicks import ClickModel
     from saferank.evaluation import LogRows
+    from saferank.learning import Ranker
     from saferank.safety import Assessment
 
 Run = Annotated[Path, typer.Argument(help="Folder of a learned ranker.", show_default=False)]
@@ -131,96 +134,103 @@ def certify(
 
     Example: saferank certify run --items items.parquet --counts counts.parquet --guard
     """
-    found = assessed(
-        run, items, counts, production, column=column, bias=bias, skip_bad=skip_bad,
-        keep=keep, slack=slack,
-        weights=weights, deployed="sorted" if sorted_ else "sampled", guard=guard, by=by,
-        production_kind=production_policy, tolerance=tolerance, confidence=confidence,
-        method=method, same_sessions=same_sessions,
-        log=log, log_column=log_column, rank_from=rank_from,
+    from saferank.cli.inputs import ItemsAndCounts
+    from saferank.safety import Rule
+
+    assessment = assess_run(
+        run, ItemsAndCounts(items, counts, column, skip_bad), production=production, bias=bias,
+        keep=keep, slack=slack, weights=weights, deployed="sorted" if sorted_ else "sampled",
+        production_kind=production_policy,
+        rule=Rule(by, tolerance, confidence, method, guard, same_sessions),
+        log=_log_rows(log, counts, log_column, rank_from),
     )  # fmt: skip
-    found = hidden(found) if hide_ids else found
+    assessment = without_ids(assessment) if hide_ids else assessment
     if run.is_dir():
-        found.save(run)
+        assessment.save(run)
     if json:
-        print_json({"verdict": found.decision.sentence, **found.to_dict()})
+        print_json({"verdict": assessment.decision.sentence, **assessment.to_dict()})
     else:
-        _tell(found)
-    if not found.decision.ship:
+        _tell(assessment)
+    if not assessment.decision.ship:
         raise typer.Exit(NOT_TO_SHIP)
 
 
-def _tell(found: Assessment) -> None:
-    typer.echo(found.decision.sentence)
-    if found.flatters is not None:
-        typer.echo(f"Warning: {found.flatters}")
-    by_clicks = _click_rows(found)
+def _tell(assessment: Assessment) -> None:
+    typer.echo(assessment.decision.sentence)
+    if assessment.flatters is not None:
+        typer.echo(f"Warning: {assessment.flatters}")
+    by_clicks = _click_rows(assessment)
     if by_clicks:
         print_table("By the clicks of sessions to judge by", ("what", "value"), by_clicks)
-    print_table(_worst_case_title(found), ("what", "value"), _worst_case_rows(found))
+    print_table(_worst_case_title(assessment), ("what", "value"), _worst_case_rows(assessment))
     typer.echo("This assumes:")
-    for sentence in found.decision.assumes:
+    for sentence in assessment.decision.assumes:
         typer.echo(f"  - {sentence}")
-    if found.decision.next_step:
-        typer.echo(f"Next: {found.decision.next_step}")
+    if assessment.decision.next_step:
+        typer.echo(f"Next: {assessment.decision.next_step}")
 
 
-def assessed(
+def assess_run(
     run: Path,
-    items: Path,
-    counts: Path | None,
-    production: Path | None,
+    tables: ItemsAndCounts,
     *,
-    column: list[str] | None = None,
-    bias: str | None = None,
-    skip_bad: bool = False,
-    weights: str | None = None,
-    log: list[str] | None = None,
-    log_column: list[str] | None = None,
-    rank_from: int | None = None,
+    production: Path | None,
+    bias: str | None,
+    keep: float | None,
+    slack: float | None,
+    weights: str | None,
     **options: Any,
 ) -> Assessment:
     """The assessment of a saved ranker on items, and counts where there are any."""
-    from saferank.cli.inputs import read_click_model, read_logged, read_weights
-    from saferank.clicks import ClickModel
+    from saferank.cli.inputs import read_weights
     from saferank.errors import InputError
     from saferank.learning import Ranker
-    from saferank.safety import assess
+    from saferank.safety import assess, promise_of
 
     ranker = Ranker.load(run)
-    users = None
-    if counts is not None:
-        own = None if ranker.card.users is None else ClickModel.from_dict(ranker.card.users)
-        if bias is None and own is None:
-            raise InputError(
-                "`--bias` must be given with counts: this ranker was learned with no click model."
-            )
-        users = own if bias is None and own else read_click_model(str(bias), counts)
-    if not ranker.card.weights and weights is None and users is None:
+    click_model = None if tables.counts is None else _click_model(ranker, bias, tables.counts)
+    if not ranker.provenance.weights and weights is None and click_model is None:
         raise InputError(
             "`--weights` must be given: this ranker's file says nothing of rank weights; "
             "--weights dcg:5, for example."
         )
-    data, counted, told = read_logged(items, counts, users, skip_bad, column=column, ranker=ranker)
-    told = [*ranker.differences(data), *told]
-    for sentence in told:
+    data, counted, notes = tables.read(click_model, ranker=ranker)
+    for sentence in (*ranker.differences(data), *notes):
         typer.echo(sentence, err=True)
     shown = data.production if production is None else Ranker.load(production)
     return assess(
-        ranker, data, production=shown, counts=counted, users=users,
-        weights=None if weights is None else read_weights(weights),
-        log=None if not log else _log_rows(log, counts, log_column, rank_from), **options,
+        ranker, data, production=shown, counts=counted, click_model=click_model,
+        promise=promise_of(ranker, keep, slack),
+        weights=None if weights is None else read_weights(weights), **options,
     )  # fmt: skip
 
 
+def _click_model(ranker: Ranker, bias: str | None, counts: Path) -> ClickModel:
+    """The click model that was asked for, else the one that the ranker was learned with."""
+    from saferank.cli.inputs import read_click_model
+    from saferank.clicks import ClickModel
+    from saferank.errors import InputError
+
+    own = ranker.provenance.click_model
+    if bias is not None:
+        return read_click_model(bias, counts)
+    if own is None:
+        raise InputError(
+            "`--bias` must be given with counts: this ranker was learned with no click model."
+        )
+    return ClickModel.from_dict(own)
+
+
 def _log_rows(
-    log: list[str], counts: Path | None, column: list[str] | None, rank_from: int | None
-) -> LogRows:
+    log: list[str] | None, counts: Path | None, column: list[str] | None, rank_from: int | None
+) -> LogRows | None:
     """The rows of the log, of which those to judge by are as the counts were split."""
     from saferank.counts import CountTable
     from saferank.errors import InputError
     from saferank.evaluation import LogRows
 
+    if not log:
+        return None
     if counts is None:
         raise InputError("`--counts` must be given with --log: the counts of its sessions.")
     columns = columns_of(column)
@@ -229,18 +239,22 @@ def _log_rows(
     )
 
 
-def hidden(found: Assessment) -> Assessment:
+def without_ids(assessment: Assessment) -> Assessment:
     """The assessment without ids."""
     from saferank.safety.hiding import hide_ids
 
-    return hide_ids(found)
+    return hide_ids(assessment)
 
 
-def _click_rows(found: Assessment) -> list[tuple[str, object]]:
-    what = "with the guard" if found.guarded else "as it is"
+def _click_rows(assessment: Assessment) -> list[tuple[str, object]]:
+    what = "with the guard" if assessment.guarded else "as it is"
     rows: list[tuple[str, object]] = []
-    if found.clicks is not None:
-        clicks, gap, bound = found.clicks, found.clicks.difference, found.clicks.bound
+    if assessment.clicks is not None:
+        clicks, gap, bound = (
+            assessment.clicks,
+            assessment.clicks.difference,
+            assessment.clicks.bound,
+        )
         rows += [
             (f"change of clicks per session, {what}", f"{clicks.share(gap.estimate):+.1%} "
              f"({clicks.share(gap.lower):+.1%} to {clicks.share(gap.upper):+.1%})"),
@@ -251,48 +265,56 @@ def _click_rows(found: Assessment) -> list[tuple[str, object]]:
             ("clicks per session: production", f"{clicks.production:.4f}"),
         ]  # fmt: skip
     for name in ("production", "new", "difference"):
-        part = getattr(found, name)
+        part = getattr(assessment, name)
         if part is not None:
             text = f"{part.estimate:.4f} ({part.lower:.4f} to {part.upper:.4f})"
             rows.append((f"utility (on the click model's scale of relevance): {name}", text))
-    if found.support is not None:
+    if assessment.support is not None:
         rows.append(
             ("sessions to judge by (effective)",
-             f"{found.support.sessions:,} ({found.support.effective:,.0f})")
+             f"{assessment.support.sessions:,} ({assessment.support.effective:,.0f})")
         )  # fmt: skip
-    if found.fit is not None:
-        rows.append(("production", found.fit.sentence))
+    if assessment.fit is not None:
+        rows.append(("production", assessment.fit.sentence))
     return rows
 
 
-def _worst_case_title(found: Assessment) -> str:
+def _worst_case_title(assessment: Assessment) -> str:
     """The worst case is always told; whether the verdict rests on it is said, too."""
-    if found.decision.rule == "clicks" and not found.guarded:
+    if assessment.decision.rule == "clicks" and not assessment.guarded:
         return "Worst case, whatever users want (the verdict does not rest on it)"
     return "Worst case, whatever users want"
 
 
-def _worst_case_rows(found: Assessment) -> list[tuple[str, object]]:
-    one = found.certificate
-    alone = "without the guard: " if found.guarded else ""
-    loose = ", with what frequencies leave open" if one.production_kind == "observed" else ""
+def _worst_case_rows(assessment: Assessment) -> list[tuple[str, object]]:
+    certificate = assessment.certificate
+    alone = "without the guard: " if assessment.guarded else ""
+    loose = (
+        ", with what frequencies leave open" if certificate.production_kind == "observed" else ""
+    )
     return [
-        ("promise", str(one.promise)),
-        ("rank weights", f"{' '.join(f'{w:.3g}' for w in one.weights)} ({one.weights_from})"),
-        ("rankings", f"new: {one.deployed}, production: {one.production_kind}"),
-        ("queries", one.queries),
-        (f"{alone}promise holds for every query", "yes" if one.holds else "no"),
-        (f"{alone}promise holds on average", "yes" if one.holds_on_average else "no"),
-        (f"{alone}traffic on queries that keep it", f"{one.share_holding:.1%}"),
+        ("promise", str(certificate.promise)),
+        (
+            "rank weights",
+            f"{' '.join(f'{w:.3g}' for w in certificate.weights)} ({certificate.weights_from})",
+        ),
+        ("rankings", f"new: {certificate.deployed}, production: {certificate.production_kind}"),
+        ("queries", certificate.queries),
+        (f"{alone}promise holds for every query", "yes" if certificate.holds else "no"),
+        (f"{alone}promise holds on average", "yes" if certificate.holds_on_average else "no"),
+        (f"{alone}traffic on queries that keep it", f"{certificate.share_holding:.1%}"),
         (
             f"{alone}worst loss beyond the share given up{loose}, mean",
-            f"{one.mean_loss / one.mean_total:.2%}",
+            f"{certificate.mean_loss / certificate.mean_total:.2%}",
         ),
         (
             f"{alone}worst loss beyond the share given up{loose}, worst query",
-            f"{one.distribution.loss[-1]:.2%}",
+            f"{certificate.distribution.loss[-1]:.2%}",
         ),
-        (f"{alone}largest loss at all, mean", f"{one.curve.mean[-1] / one.mean_total:.2%}"),
-        ("with the guard: queries it steps in on", f"{one.guard_share:.1%}"),
-        ("with the guard: traffic of the new ranker", f"{one.guard_mixing:.1%}"),
+        (
+            f"{alone}largest loss at all, mean",
+            f"{certificate.curve.mean[-1] / certificate.mean_total:.2%}",
+        ),
+        ("with the guard: queries it steps in on", f"{certificate.guard_share:.1%}"),
+        ("with the guard: traffic of the new ranker", f"{certificate.guard_mixing:.1%}"),
     ]

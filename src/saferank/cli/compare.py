@@ -46,7 +46,7 @@ def compare(
     Example: saferank compare run-prpo run-dr --items items.parquet --counts counts.parquet
     """
     from saferank._core.charts import save_chart
-    from saferank.cli.inputs import read_click_model, read_logged
+    from saferank.cli.inputs import ItemsAndCounts, read_click_model
     from saferank.clicks import ClickModel
     from saferank.errors import InputError, require
     from saferank.learning import Ranker
@@ -56,54 +56,60 @@ def compare(
     names = [str(run) for run in runs]
     require(len(set(names)) == len(names), "runs", "different folders", names)
     rankers = {str(run): Ranker.load(run) for run in runs}
-    users = None if bias is None else read_click_model(bias, counts)
-    known = [one.card.users for one in rankers.values() if one.card.users is not None]
-    model = users or (ClickModel.from_dict(known[0]) if known else None)
+    click_model = None if bias is None else read_click_model(bias, counts)
+    own_models = [
+        candidate.provenance.click_model
+        for candidate in rankers.values()
+        if candidate.provenance.click_model is not None
+    ]
+    model = click_model or (ClickModel.from_dict(own_models[0]) if own_models else None)
     if model is None:
         raise InputError("`--bias` must be given: no candidate was learned with a click model.")
     first = next(iter(rankers.values()))
-    data, counted, told = read_logged(items, counts, model, skip_bad, column=column, ranker=first)
-    for sentence in told:
+    tables = ItemsAndCounts(items, counts, column, skip_bad)
+    data, counted, notes = tables.read(model, ranker=first)
+    for sentence in notes:
         typer.echo(sentence, err=True)
     assert counted is not None
     shown = data.production if production is None else Ranker.load(production)
-    found = compare_rankers(
-        rankers, data, counted, users=users, production=shown, production_kind=production_policy,
-        deployed="sorted" if sorted_ else "sampled", confidence=confidence,
-        same_sessions=same_sessions, seed=seed,
+    comparison = compare_rankers(
+        rankers, data, counted, click_model=click_model, production=shown,
+        production_kind=production_policy, deployed="sorted" if sorted_ else "sampled",
+        confidence=confidence, same_sessions=same_sessions, seed=seed,
     )  # fmt: skip
     if chart is not None:
-        save_chart(comparison_chart(found), chart)
+        save_chart(comparison_chart(comparison), chart)
     if json:
-        print_json(found.to_dict())
+        print_json(comparison.to_dict())
         return
-    _tell(found, chart)
+    _tell(comparison, chart)
 
 
-def _tell(found: Comparison, chart: Path | None) -> None:
-    typer.echo(found.sentence())
-    typer.echo(found.fit.sentence)
-    rows: list[tuple[Any, ...]] = [("production", f"{found.production:.4f}", "", "", "")]
-    for one in found.candidates:
-        if one.refused is not None:
-            rows.append((one.name, "", "", "", "the log cannot tell"))
+def _tell(comparison: Comparison, chart: Path | None) -> None:
+    typer.echo(comparison.sentence())
+    typer.echo(comparison.fit.sentence)
+    rows: list[tuple[Any, ...]] = [("production", f"{comparison.production:.4f}", "", "", "")]
+    share = comparison.change
+    for candidate in comparison.candidates:
+        if candidate.refused is not None:
+            rows.append((candidate.name, "", "", "", "the log cannot tell"))
             continue
         rows.append(
             (
-                one.name, f"{one.clicks:.4f}", f"{found.change(one.estimate):+.1%}",
-                f"{found.change(one.lower):+.1%} to {found.change(one.upper):+.1%}",
-                f"{found.change(one.at_least):+.1%}",
+                candidate.name, f"{candidate.clicks:.4f}", f"{share(candidate.estimate):+.1%}",
+                f"{share(candidate.lower):+.1%} to {share(candidate.upper):+.1%}",
+                f"{share(candidate.at_least):+.1%}",
             )
         )  # fmt: skip
     print_table(
-        f"By {found.sessions:,} sessions to judge by; intervals hold for all at once "
-        f"({found.confidence:.0%})",
+        f"By {comparison.sessions:,} sessions to judge by; intervals hold for all at once "
+        f"({comparison.confidence:.0%})",
         ("ranker", "clicks per session", "change", "interval", "at least"), rows,
     )  # fmt: skip
-    for one in found.candidates:
-        if one.refused is not None:
-            typer.echo(f"{one.name}: the log cannot tell: {one.refused}.")
-        if one.flatters is not None:
-            typer.echo(f"Warning: {one.name}: {one.flatters}")
+    for candidate in comparison.candidates:
+        if candidate.refused is not None:
+            typer.echo(f"{candidate.name}: the log cannot tell: {candidate.refused}.")
+        if candidate.flatters is not None:
+            typer.echo(f"Warning: {candidate.name}: {candidate.flatters}")
     if chart is not None:
         typer.echo(f"Chart: {chart}.")

@@ -43,22 +43,22 @@ def inspect_command(
     columns: tuple[ColumnFacts, ...] = ()
     if path.is_dir():
         collection = load(path, name=name)
-        found = {part: inspect(data) for part, data in collection.parts().items()}
+        inspections = {part: inspect(data) for part, data in collection.parts().items()}
         title = f"{collection.name}, grades 0..{collection.highest_grade:g}"
     else:
         items = read_items(path, columns=columns_of(column))
-        found, title = {"items": inspect(items)}, path.name
+        inspections, title = {"items": inspect(items)}, path.name
         if items.feature_names is not None or items.left_out:
             columns = describe_columns(items)
     if json:
-        parts = {part: facts.to_dict() for part, facts in found.items()}
+        parts = {part: facts.to_dict() for part, facts in inspections.items()}
         listed = [asdict(facts) for facts in columns]
         print_json({"path": str(path), "collection": title, "parts": parts, "columns": listed})
         return
     if columns:
         rows = [(c.column, c.kind, _share(c.missing), c.values, c.use) for c in columns]
         print_table(f"{title}: columns", ["column", "kind", "missing", "values", "use"], rows)
-    for part, facts in found.items():
+    for part, facts in inspections.items():
         print_table(f"{title}: {part}", ["what", "value"], _rows(facts))
         for problem in facts.problems:
             typer.echo(f"  {problem}")

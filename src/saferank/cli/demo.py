@@ -32,8 +32,8 @@ def demo(
     made = run_demo(output, queries=queries, sessions=sessions, seed=seed)
     lines = [asdict(line) for line in made.lines]
     if json:
-        told = {"verdict": made.verdict, "page": str(made.page)}
-        print_json({"sessions": sessions, "rankers": lines, "folder": str(output), **told})
+        outcome = {"verdict": made.verdict, "page": str(made.page)}
+        print_json({"sessions": sessions, "rankers": lines, "folder": str(output), **outcome})
         return
     facts = inspect(made.collection.train)
     typer.echo(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from saferank.cli.log_options import columns_of
@@ -36,9 +37,9 @@ def click_model_source(bias: str | None) -> str:
     return f"{bias}, by name" if bias in NAMED else f"the file {Path(bias).name}"
 
 
-def check_default_model(counts: Counts, users: ClickModel) -> str:
+def check_default_model(counts: Counts, click_model: ClickModel) -> str:
     """One sentence on the click model that is taken for want of another; refused if rejected."""
-    check = check_click_model(counts.part("learn"), users)
+    check = check_click_model(counts.part("learn"), click_model)
     if check.rejected:
         raise InputError(
             f"`--bias` must be given: {check.verdict.rstrip('.')}, so the paper's alpha and "
@@ -47,32 +48,39 @@ def check_default_model(counts: Counts, users: ClickModel) -> str:
     return f"No --bias was given: the paper's alpha and beta are taken. {check.verdict}"
 
 
-def read_logged(
-    items: Path,
-    counts: Path | None,
-    users: ClickModel | None,
-    skip_bad: bool,
-    *,
-    column: list[str] | None = None,
-    ranker: Ranker | None = None,
-    schema: FeatureSchema | None = None,
-) -> tuple[RankingData, Counts | None, list[str]]:
-    """Items and their counts on the same documents, and what a user should know of the match.
+@dataclass(frozen=True)
+class ItemsAndCounts:
+    """Files of items and their counts, as options name them."""
 
-    `column` are the items' own names of columns; features are read as the `ranker`, or the
-    `schema`, knows them.
-    """
-    columns = columns_of(column)
-    if ranker is None:
-        data = read_items(items, columns=columns, schema=schema)
-    else:
-        data = ranker.read_items(items, columns=columns)
-    if users is None:
-        return data, None, []
-    if counts is None:
-        raise InputError("`--counts` must be given unless the method is skyline.")
-    aligned, report = align(CountTable.open(counts), data, ranks=users.ranks, skip_bad=skip_bad)
-    return data, aligned, report.sentences()
+    items: Path
+    counts: Path | None
+    column: list[str] | None = None
+    """The items' own names of columns."""
+    skip_bad: bool = False
+
+    def read(
+        self,
+        click_model: ClickModel | None,
+        *,
+        ranker: Ranker | None = None,
+        schema: FeatureSchema | None = None,
+    ) -> tuple[RankingData, Counts | None, list[str]]:
+        """Items and counts on the same documents, and what a user should know of the match.
+
+        Features are read as the `ranker`, or the `schema`, knows them.
+        """
+        columns = columns_of(self.column)
+        if ranker is None:
+            data = read_items(self.items, columns=columns, schema=schema)
+        else:
+            data = ranker.read_items(self.items, columns=columns)
+        if click_model is None:
+            return data, None, []
+        if self.counts is None:
+            raise InputError("`--counts` must be given unless the method is skyline.")
+        table = CountTable.open(self.counts)
+        aligned, report = align(table, data, ranks=click_model.ranks, skip_bad=self.skip_bad)
+        return data, aligned, report.sentences()
 
 
 def read_weights(text: str) -> list[float]:

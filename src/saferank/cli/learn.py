@@ -94,10 +94,10 @@ def learn(
     from saferank import learning
     from saferank._core.files import check_folder
     from saferank.cli.inputs import (
+        ItemsAndCounts,
         check_default_model,
         click_model_source,
         read_click_model,
-        read_logged,
     )
     from saferank.data import feature_sentences
     from saferank.errors import require
@@ -106,19 +106,18 @@ def learn(
     check_folder(output, FILES)
     both = (validation_items is None) == (validation_counts is None)
     require(both, "validation", "given as items and counts together", "one of them")
-    users = None if method == "skyline" else read_click_model(bias or "trust-bias", counts)
-    data, counted, told = read_logged(items, counts, users, skip_bad, column=column)
-    told = [*feature_sentences(data), *told]
-    source = None if users is None else click_model_source(bias)
-    if users is not None and counted is not None and bias is None:
-        told = [*told, check_default_model(counted, users)]
+    click_model = None if method == "skyline" else read_click_model(bias or "trust-bias", counts)
+    tables = ItemsAndCounts(items, counts, column, skip_bad)
+    data, counted, notes = tables.read(click_model)
+    notes = [*feature_sentences(data), *notes]
+    source = None if click_model is None else click_model_source(bias)
+    if click_model is not None and counted is not None and bias is None:
+        notes = [*notes, check_default_model(counted, click_model)]
     shown = data.production if production is None else learning.Ranker.load(production)
-    held = None
+    validation = None
     if validation_items is not None:
-        held = read_logged(
-            validation_items, validation_counts, users, skip_bad,
-            column=column, schema=data.schema,
-        )[:2]  # fmt: skip
+        beside = ItemsAndCounts(validation_items, validation_counts, column, skip_bad)
+        validation = beside.read(click_model, schema=data.schema)[:2]
     sizes: dict[str, Any] = {"steps": steps, "rounds": rounds}
     changes: dict[str, Any] = {
         "gain": gain, "objective": objective, "delta": delta, "weights": weights, "start": start,
@@ -129,48 +128,52 @@ def learn(
     ranker = learning.learn(
         data,
         counted,
-        users,
+        click_model,
         method=method,
         production=shown,
         production_kind=production_policy,
-        validation=held,
+        validation=validation,
         seed=seed,
         click_model_from=source,
         checkpoint=folder.parent / f".{folder.name}.checkpoint",
         **{name: value for name, value in changes.items() if value is not None},
     )
     ranker.save(output)
-    if ranker.card.production is not None:
-        told = [*told, ranker.card.production.sentence]
+    if ranker.provenance.production is not None:
+        notes = [*notes, ranker.provenance.production.sentence]
     if ranker.adds_production:
-        told = [*told, ADDS]
+        notes = [*notes, ADDS]
     again = ["saferank certify", str(output), "--items", str(items), "--counts"]
     again += [str(counts or "COUNTS"), *(f"--column '{name}'" for name in column or ())]
     again += ["--skip-bad"] if skip_bad else []
-    _tell(ranker.card, output, told, " ".join(again), json)
+    _tell(ranker.provenance, output, notes, " ".join(again), json)
 
 
-def _tell(card: Any, output: Path, told: list[str], following: str, json: bool) -> None:
-    history = card.history
+def _tell(provenance: Any, output: Path, notes: list[str], following: str, json: bool) -> None:
+    history = provenance.history
     best = max(range(len(history["values"])), key=history["values"].__getitem__)
     facts = {
-        "method": card.method,
-        "delta": str(card.recipe["delta"] or "the method's own"),
-        "click model": card.click_model_from or "none",
-        "sessions learned from": card.sessions,
+        "method": provenance.method,
+        "delta": str(provenance.recipe["delta"] or "the method's own"),
+        "click model": provenance.click_model_from or "none",
+        "sessions learned from": provenance.sessions,
         "steps": int(history["steps"][-1]),
         "best step": int(history["steps"][best]),
         "validation value at the start": history["values"][0],
         "validation value at its best": history["values"][best],
-        "promise": "none" if card.keep is None else f"keep {card.keep:g}, slack {card.slack:g}",
+        "promise": "none"
+        if provenance.keep is None
+        else f"keep {provenance.keep:g}, slack {provenance.slack:g}",
     }
-    limit = card.recipe["settings"]["rounds" if card.recipe["scorer"] == "trees" else "steps"]
+    limit = provenance.recipe["settings"][
+        "rounds" if provenance.recipe["scorer"] == "trees" else "steps"
+    ]
     if history["steps"][best] == history["steps"][-1] >= limit:
-        told = [*told, STILL_BETTER]
+        notes = [*notes, STILL_BETTER]
     if json:
-        print_json({"output": str(output), "notes": told, **facts})
+        print_json({"output": str(output), "notes": notes, **facts})
         return
-    for sentence in told:
+    for sentence in notes:
         typer.echo(sentence)
     print_table("Learned", ("what", "value"), facts.items())
     typer.echo(f"Written to {output}. Next: {following}")

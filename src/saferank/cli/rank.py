@@ -82,11 +82,11 @@ def rank(
     if production is not None:
         lists = read_table(production) if listed else None
         shown = Ranker.load(production) if lists is None else scores_of_lists(lists, data)
-    table, told = rankings(
+    table, notes = rankings(
         serving, data, shown, k=k, session=session, lists_given=listed,
         sessions=None if sessions is None else read_sessions(sessions),
     )  # fmt: skip
-    for sentence in (*serving.ranker.differences(data), *told):
+    for sentence in (*serving.ranker.differences(data), *notes):
         typer.echo(sentence, err=True)
     if output is None:
         print_json(table.to_pylist())

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from saferank.cli.certify import HideIds, Run, hidden
+from saferank.cli.certify import HideIds, Run, without_ids
 from saferank.cli.outputs import check_outputs
 
 
@@ -28,7 +28,7 @@ def report(
 
     page = run / "report.html" if output is None else output
     check_outputs([page], [run / "ranker.json", run / "assessment.json"])
-    found = hidden(Assessment.load(run)) if hide_ids else Assessment.load(run)
-    path = write_page(page, found, Ranker.load(run).card, run.name)
-    typer.echo(found.decision.sentence)
+    assessment = without_ids(Assessment.load(run)) if hide_ids else Assessment.load(run)
+    path = write_page(page, assessment, Ranker.load(run).provenance, run.name)
+    typer.echo(assessment.decision.sentence)
     typer.echo(f"Written to {path}.")

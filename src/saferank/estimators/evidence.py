@@ -16,7 +16,7 @@ class Evidence:
     """What the log says: counts, the click model, propensities, and predictions where needed."""
 
     counts: Counts
-    users: ClickModel
+    click_model: ClickModel
     propensities: Propensities
     predictions: Floats | None = None
     r""":math:`\hat R`, from the regression behind DM and DR."""
@@ -27,4 +27,9 @@ class Evidence:
 
     def __post_init__(self) -> None:
         ranks = self.counts.ranks
-        require(self.users.ranks == ranks, "users", f"of {ranks} ranks", self.users.ranks)
+        require(
+            self.click_model.ranks == ranks,
+            "click_model",
+            f"of {ranks} ranks",
+            self.click_model.ranks,
+        )

@@ -14,23 +14,23 @@ from saferank.errors import InputError
 from saferank.estimators.evidence import Evidence
 
 
-def naive(known: Evidence) -> Floats:
+def naive(evidence: Evidence) -> Floats:
     """Plain click-through: :math:`ctr`."""
-    return known.counts.ctr()
+    return evidence.counts.ctr()
 
 
-def ips(known: Evidence) -> Floats:
+def ips(evidence: Evidence) -> Floats:
     r"""Policy-aware IPS for position bias: :math:`ctr / \rho_0` (0 where :math:`\rho_0 = 0`)."""
-    return _ratio(known.counts.ctr(), known.propensities.rho)
+    return _ratio(evidence.counts.ctr(), evidence.propensities.rho)
 
 
-def affine_ips(known: Evidence) -> Floats:
+def affine_ips(evidence: Evidence) -> Floats:
     r"""IPS with the affine correction for trust bias: :math:`(ctr - b) / \rho_0`."""
-    excess = known.counts.ctr() - known.counts.mean_weight(known.users.beta)
-    return _ratio(excess, known.propensities.rho)
+    excess = evidence.counts.ctr() - evidence.counts.mean_weight(evidence.click_model.beta)
+    return _ratio(excess, evidence.propensities.rho)
 
 
-def bayes_ips(known: Evidence) -> Floats:
+def bayes_ips(evidence: Evidence) -> Floats:
     r"""Bayes-IPS (Agarwal et al., 2019): clicks weighted by how far their rank can be trusted.
 
     .. math:: \frac{1}{N_q}\sum_k c_k \frac{\alpha_k + \beta_k}{\alpha_k + 2\beta_k}
@@ -39,45 +39,49 @@ def bayes_ips(known: Evidence) -> Floats:
     The examination probability is taken as :math:`\alpha_k + \beta_k`: an examined relevant
     document is always clicked. Not unbiased under trust bias; a baseline.
     """
-    certain = known.users.alpha + known.users.beta
-    trust = _ratio(certain, certain + known.users.beta)
-    return _ratio(known.counts.per_session(known.counts.clicks @ trust), known.propensities.seen)
+    certain = evidence.click_model.alpha + evidence.click_model.beta
+    trust = _ratio(certain, certain + evidence.click_model.beta)
+    return _ratio(
+        evidence.counts.per_session(evidence.counts.clicks @ trust), evidence.propensities.seen
+    )
 
 
-def dm(known: Evidence) -> Floats:
+def dm(evidence: Evidence) -> Floats:
     r"""Direct method: :math:`\hat R`."""
-    if known.predictions is None:
+    if evidence.predictions is None:
         raise InputError("`predictions` must be there for this gain; fit the regression first.")
-    return known.predictions
+    return evidence.predictions
 
 
-def dr(known: Evidence) -> Floats:
+def dr(evidence: Evidence) -> Floats:
     r"""Doubly robust: :math:`\hat R + (ctr - a \hat R - b) / \rho_0`."""
-    predicted = dm(known)
-    expected = known.counts.mean_weight(known.users.alpha) * predicted
-    excess = known.counts.ctr() - expected - known.counts.mean_weight(known.users.beta)
-    return predicted + _ratio(excess, known.propensities.rho)
+    predicted = dm(evidence)
+    expected = evidence.counts.mean_weight(evidence.click_model.alpha) * predicted
+    excess = (
+        evidence.counts.ctr() - expected - evidence.counts.mean_weight(evidence.click_model.beta)
+    )
+    return predicted + _ratio(excess, evidence.propensities.rho)
 
 
-def click_model(known: Evidence) -> Floats:
+def click_model(evidence: Evidence) -> Floats:
     r"""The relevance in [0, 1] under which a document's own clicks are most likely.
 
     Maximises :math:`\sum_k c_k \log(\alpha_k R + \beta_k) + (n_k - c_k)\log(1 - \alpha_k R -
     \beta_k)` with a prior of one relevant and one irrelevant vote; 1/2 for a document never shown.
     """
-    counts, users = known.counts, known.users
+    counts, model = evidence.counts, evidence.click_model
     relevance = np.empty(counts.documents)
     _most_likely(
-        counts.documents, counts.impressions, counts.clicks, users.alpha, users.beta, relevance
+        counts.documents, counts.impressions, counts.clicks, model.alpha, model.beta, relevance
     )
     return relevance
 
 
-def labels(known: Evidence) -> Floats:
+def labels(evidence: Evidence) -> Floats:
     """Full information: relevance itself."""
-    if known.labels is None:
+    if evidence.labels is None:
         raise InputError("`labels` must be there for this gain; the data has none.")
-    return known.labels
+    return evidence.labels
 
 
 def _ratio(above: Floats, below: Floats) -> Floats:

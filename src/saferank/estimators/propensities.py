@@ -31,27 +31,37 @@ class Propensities:
         return Propensities(np.maximum(self.rho, floor), self.omega, np.maximum(self.seen, floor))
 
 
-def by_policy(policy: ProductionPolicy, users: ClickModel, weights: npt.ArrayLike) -> Propensities:
+def by_policy(
+    policy: ProductionPolicy, click_model: ClickModel, weights: npt.ArrayLike
+) -> Propensities:
     """From production's policy, whatever kind it is."""
     return Propensities(
-        rho=policy.exposure(users.alpha),
+        rho=policy.exposure(click_model.alpha),
         omega=policy.exposure(weights),
-        seen=policy.exposure(users.alpha + users.beta),
+        seen=policy.exposure(click_model.alpha + click_model.beta),
     )
 
 
 def exact(
-    production: npt.ArrayLike, offsets: npt.ArrayLike, users: ClickModel, weights: npt.ArrayLike
+    production: npt.ArrayLike,
+    offsets: npt.ArrayLike,
+    click_model: ClickModel,
+    weights: npt.ArrayLike,
 ) -> Propensities:
     """From production's scores, by the exact Plackett-Luce exposure."""
-    return by_policy(ProductionPolicy.sampled(production, offsets), users, weights)
+    return by_policy(ProductionPolicy.sampled(production, offsets), click_model, weights)
 
 
-def from_log(counts: Counts, users: ClickModel, weights: npt.ArrayLike) -> Propensities:
+def from_log(counts: Counts, click_model: ClickModel, weights: npt.ArrayLike) -> Propensities:
     """The Monte-Carlo estimate: the mean weight of the ranks at which a document was shown."""
-    require(counts.ranks == users.ranks, "users", f"of {counts.ranks} ranks", users.ranks)
+    require(
+        counts.ranks == click_model.ranks,
+        "click_model",
+        f"of {counts.ranks} ranks",
+        click_model.ranks,
+    )
     return Propensities(
-        rho=counts.mean_weight(users.alpha),
+        rho=counts.mean_weight(click_model.alpha),
         omega=counts.mean_weight(weights),
-        seen=counts.mean_weight(users.alpha + users.beta),
+        seen=counts.mean_weight(click_model.alpha + click_model.beta),
     )

@@ -22,7 +22,7 @@ Rows = Ints | slice
 Loss = Callable[[Floats, Rows], Curved]
 
 
-def cross_entropy(known: Evidence) -> Loss:
+def cross_entropy(evidence: Evidence) -> Loss:
     r"""Cross-entropy with the affine correction (Oosterhuis, 2022), for one session's weight N_q.
 
     .. math:: N_q \left( t \log \hat R + (1 - t) \log(1 - \hat R) \right), \quad
@@ -31,8 +31,8 @@ def cross_entropy(known: Evidence) -> Loss:
     Its expectation is the cross-entropy with the true relevance; its slope is
     :math:`N_q (t - \hat R)`.
     """
-    target = affine_ips(known)
-    sessions = flat.repeat_per_document(known.counts.sessions, known.counts.offsets)
+    target = affine_ips(evidence)
+    sessions = flat.repeat_per_document(evidence.counts.sessions, evidence.counts.offsets)
 
     def loss(logits: Floats, rows: Rows) -> Curved:
         weight, relevant = sessions[rows], expit(logits)
@@ -44,15 +44,15 @@ def cross_entropy(known: Evidence) -> Loss:
     return loss
 
 
-def likelihood(known: Evidence) -> Loss:
+def likelihood(evidence: Evidence) -> Loss:
     r"""Log-likelihood of the clicks under the click model.
 
     .. math:: \sum_k c_k \log(\alpha_k \hat R + \beta_k)
               + (n_k - c_k) \log(1 - \alpha_k \hat R - \beta_k)
     """
-    alpha, beta = known.users.alpha, known.users.beta
-    clicked = known.counts.clicks
-    missed = known.counts.impressions - clicked
+    alpha, beta = evidence.click_model.alpha, evidence.click_model.beta
+    clicked = evidence.counts.clicks
+    missed = evidence.counts.impressions - clicked
     rest = 1 - alpha - beta
 
     def loss(logits: Floats, rows: Rows) -> Curved:
@@ -73,7 +73,7 @@ def likelihood(known: Evidence) -> Loss:
 DOUBT = 1e-3
 
 
-def posterior(known: Evidence) -> Loss:
+def posterior(evidence: Evidence) -> Loss:
     r"""The likelihood with a prior: :math:`\epsilon N_q` more sessions found nothing relevant.
 
     .. math:: \ell(\hat R) + \epsilon N_q \log(1 - \hat R), \quad \epsilon = 10^{-3}
@@ -83,8 +83,8 @@ def posterior(known: Evidence) -> Loss:
     sessions hardly feels the prior; one shown in none is thought irrelevant unless its features
     say otherwise. docs/methods.md has what that changes.
     """
-    unmoved = likelihood(known)
-    doubt = DOUBT * flat.repeat_per_document(known.counts.sessions, known.counts.offsets)
+    unmoved = likelihood(evidence)
+    doubt = DOUBT * flat.repeat_per_document(evidence.counts.sessions, evidence.counts.offsets)
 
     def loss(logits: Floats, rows: Rows) -> Curved:
         fit, weight, relevant = unmoved(logits, rows), doubt[rows], expit(logits)

@@ -75,43 +75,45 @@ def rank_covariances(first: SessionScore, second: SessionScore, counts: Counts) 
 # -- the estimators ----------------------------------------------------------------------------
 
 
-def exposure_ratio(known: Evidence, omega: Floats) -> Floats:
+def exposure_ratio(evidence: Evidence, omega: Floats) -> Floats:
     """omega / rho0, and 0 where production never shows a document: documents x 1."""
-    rho = known.propensities.rho
+    rho = evidence.propensities.rho
     return np.divide(omega, rho, out=np.zeros_like(omega), where=rho > 0)[:, None]
 
 
-def no_base(known: Evidence) -> Floats:
+def no_base(evidence: Evidence) -> Floats:
     """Nothing that a session says whatever it shows."""
-    return np.zeros(known.counts.queries)
+    return np.zeros(evidence.counts.queries)
 
 
-def ips(known: Evidence, omega: Floats) -> SessionScore:
+def ips(evidence: Evidence, omega: Floats) -> SessionScore:
     r"""Position bias: :math:`\sum_d (\omega/\rho_0)\, c_d`."""
-    clicked = np.repeat(exposure_ratio(known, omega), known.users.ranks, axis=1)
-    return SessionScore(no_base(known), np.zeros_like(clicked), clicked)
+    clicked = np.repeat(exposure_ratio(evidence, omega), evidence.click_model.ranks, axis=1)
+    return SessionScore(no_base(evidence), np.zeros_like(clicked), clicked)
 
 
-def affine_ips(known: Evidence, omega: Floats) -> SessionScore:
+def affine_ips(evidence: Evidence, omega: Floats) -> SessionScore:
     r"""Trust bias: :math:`\sum_d (\omega/\rho_0)(c_d - \beta_{k(d)})`."""
-    v, beta = exposure_ratio(known, omega), known.users.beta
-    return SessionScore(no_base(known), -v * beta, v * (1 - beta))
+    v, beta = exposure_ratio(evidence, omega), evidence.click_model.beta
+    return SessionScore(no_base(evidence), -v * beta, v * (1 - beta))
 
 
-def dm(known: Evidence, omega: Floats) -> SessionScore:
+def dm(evidence: Evidence, omega: Floats) -> SessionScore:
     r"""Direct method: :math:`\sum_d \omega \hat R`, whatever a session shows."""
-    if known.predictions is None:
-        raise InputError("`predictions` must be given for dm and dr: a relevance a document.")
-    nothing = np.zeros_like(known.counts.clicks, dtype=np.float64)
+    if evidence.predictions is None:
+        raise InputError("`predictions` must be given for dm and dr: one relevance per document.")
+    nothing = np.zeros_like(evidence.counts.clicks, dtype=np.float64)
     return SessionScore(
-        flat.query_sums(omega * known.predictions, known.counts.offsets), nothing, nothing
+        flat.query_sums(omega * evidence.predictions, evidence.counts.offsets), nothing, nothing
     )
 
 
-def dr(known: Evidence, omega: Floats) -> SessionScore:
+def dr(evidence: Evidence, omega: Floats) -> SessionScore:
     r"""Doubly robust: :math:`\sum_d \omega\hat R + (\omega/\rho_0)(c_d - \alpha\hat R - \beta)`."""
-    direct = dm(known, omega)
-    assert known.predictions is not None
-    v = exposure_ratio(known, omega)
-    expected = known.users.alpha * known.predictions[:, None] + known.users.beta
+    direct = dm(evidence, omega)
+    assert evidence.predictions is not None
+    v = exposure_ratio(evidence, omega)
+    expected = (
+        evidence.click_model.alpha * evidence.predictions[:, None] + evidence.click_model.beta
+    )
     return SessionScore(direct.base, -v * expected, v * (1 - expected))

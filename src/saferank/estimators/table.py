@@ -45,8 +45,8 @@ def estimator_of(
         return given
     if callable(given):
         return Estimator(given)
-    known = list(ESTIMATORS if among is None else among)
-    require(given in known, name, f"one of {', '.join(known)}", given)
+    names = list(ESTIMATORS if among is None else among)
+    require(given in names, name, f"one of {', '.join(names)}", given)
     return ESTIMATORS[given]
 
 

@@ -18,17 +18,17 @@ from saferank.estimators.session_form import (
 )
 
 
-def control_variate(known: Evidence, omega: Floats) -> tuple[SessionScore, Floats]:
+def control_variate(evidence: Evidence, omega: Floats) -> tuple[SessionScore, Floats]:
     r""":math:`\sum_d (\omega/\rho_0)\,\alpha_{k(d)}`, and the mean that it is known to have."""
-    v = exposure_ratio(known, omega)
-    seen = v * known.users.alpha
-    supported = np.where(known.propensities.rho > 0, omega, 0.0)
-    return SessionScore(no_base(known), seen, seen), flat.query_sums(
-        supported, known.counts.offsets
+    v = exposure_ratio(evidence, omega)
+    seen = v * evidence.click_model.alpha
+    supported = np.where(evidence.propensities.rho > 0, omega, 0.0)
+    return SessionScore(no_base(evidence), seen, seen), flat.query_sums(
+        supported, evidence.counts.offsets
     )
 
 
-EVALUATES = tuple(name for name, one in ESTIMATORS.items() if one.sessions is not None)
+EVALUATES = tuple(name for name, estimator in ESTIMATORS.items() if estimator.sessions is not None)
 """Estimators that rankers can be evaluated by."""
 Scores = tuple[SessionScore, SessionScore, SessionScore]
 Exposures = tuple[Floats, Floats, Floats]
@@ -36,26 +36,26 @@ Control = Callable[[Sequence[SessionScore], Evidence, Exposures], Scores]
 """Of new, production and their difference, with their exposures: the same three, steadied."""
 
 
-def plain(scores: Sequence[SessionScore], known: Evidence, exposures: Exposures) -> Scores:
+def plain(scores: Sequence[SessionScore], evidence: Evidence, exposures: Exposures) -> Scores:
     """The estimator as it is."""
-    del known, exposures
+    del evidence, exposures
     new, old, difference = scores
     return new, old, difference
 
 
-def additive(scores: Sequence[SessionScore], known: Evidence, exposures: Exposures) -> Scores:
+def additive(scores: Sequence[SessionScore], evidence: Evidence, exposures: Exposures) -> Scores:
     r"""Additive control variate: :math:`x - b\,(w - E w)` with the b of least variance.
 
     :math:`w = \sum_d (\omega/\rho_0)\alpha_{k(d)}` has a known mean; :math:`b = Cov(x, w)/Var(w)`
     is taken within queries, ranks apart, of the difference, and used for all three, so that they
     add up. Unbiased for a fixed b; its own noise is of order 1/N.
     """
-    control, _ = control_variate(known, exposures[2])
-    sessions = known.counts.sessions
-    both = float(sessions @ rank_covariances(scores[2], control, known.counts).sum(axis=1))
-    own = float(sessions @ rank_covariances(control, control, known.counts).sum(axis=1))
+    control, _ = control_variate(evidence, exposures[2])
+    sessions = evidence.counts.sessions
+    both = float(sessions @ rank_covariances(scores[2], control, evidence.counts).sum(axis=1))
+    own = float(sessions @ rank_covariances(control, control, evidence.counts).sum(axis=1))
     b = both / own if own > 0 else 0.0
-    controls = [control_variate(known, exposure) for exposure in exposures]
+    controls = [control_variate(evidence, exposure) for exposure in exposures]
     new, old, difference = (
         score - each.shifted(-expected) * b
         for score, (each, expected) in zip(scores, controls, strict=True)
@@ -63,7 +63,7 @@ def additive(scores: Sequence[SessionScore], known: Evidence, exposures: Exposur
     return new, old, difference
 
 
-def normalised(scores: Sequence[SessionScore], known: Evidence, exposures: Exposures) -> Scores:
+def normalised(scores: Sequence[SessionScore], evidence: Evidence, exposures: Exposures) -> Scores:
     r"""Self-normalised: :math:`E w \cdot \bar x / \bar w`, linear around its own value.
 
     Biased by order 1/N. The score of a session is :math:`E w\,(r + (x - r w)/\bar w)` with
@@ -71,16 +71,19 @@ def normalised(scores: Sequence[SessionScore], known: Evidence, exposures: Expos
     The difference is that of the two.
     """
     new, old = (
-        _normalised(score, known, exposure)
+        _normalised(score, evidence, exposure)
         for score, exposure in zip(scores[:2], exposures[:2], strict=True)
     )
     return new, old, new - old
 
 
-def _normalised(score: SessionScore, known: Evidence, omega: Floats) -> SessionScore:
-    control, expected = control_variate(known, omega)
-    share = known.counts.sessions / max(known.counts.total, 1)
-    x, w = float(share @ score.means(known.counts)), float(share @ control.means(known.counts))
+def _normalised(score: SessionScore, evidence: Evidence, omega: Floats) -> SessionScore:
+    control, expected = control_variate(evidence, omega)
+    share = evidence.counts.sessions / max(evidence.counts.total, 1)
+    x, w = (
+        float(share @ score.means(evidence.counts)),
+        float(share @ control.means(evidence.counts)),
+    )
     scale = float(share @ expected)
     if abs(w) < 1e-12:
         return score
@@ -96,14 +99,14 @@ CONTROLS: dict[str, Control] = {
 
 
 def joint_scores(
-    omega: Floats, omega0: Floats, known: Evidence, estimator: EstimatorLike, control: str
+    omega: Floats, omega0: Floats, evidence: Evidence, estimator: EstimatorLike, control: str
 ) -> Scores:
     """New, production and their difference as scores of sessions, which add up."""
     form = session_form(estimator)
     require(control in CONTROLS, "control", f"one of {', '.join(CONTROLS)}", control)
     exposures = (omega, omega0, omega - omega0)
-    estimates = [form(known, exposure) for exposure in exposures]
-    return CONTROLS[control](estimates, known, exposures)
+    estimates = [form(evidence, exposure) for exposure in exposures]
+    return CONTROLS[control](estimates, evidence, exposures)
 
 
 def session_form(estimator: EstimatorLike) -> Callable[[Evidence, Floats], SessionScore]:

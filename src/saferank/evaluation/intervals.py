@@ -97,7 +97,10 @@ def _around(estimate: float, width: float) -> Bounds:
 def normal(scores: QueryScores, tail: float, seed: int) -> Bounds:
     """Normal theory for the log's queries: :math:`\\sum_q (N_q/N)^2 \\sigma_q^2 / N_q`."""
     del seed
-    error = np.sqrt(max(float(scores.sessions @ scores.variance), _least(scores))) / scores.total
+    error = (
+        np.sqrt(max(float(scores.sessions @ scores.variance), _least_variance(scores)))
+        / scores.total
+    )
     return _around(scores.estimate, float(norm.isf(tail) * error))
 
 
@@ -109,27 +112,29 @@ def clustered(scores: QueryScores, tail: float, seed: int) -> Bounds:
     if count < 2:
         return -np.inf, np.inf
     off = scores.sessions[seen] * (scores.mean[seen] - scores.estimate)
-    error = np.sqrt(max(count / (count - 1) * float(off @ off), _least(scores))) / scores.total
+    error = (
+        np.sqrt(max(count / (count - 1) * float(off @ off), _least_variance(scores))) / scores.total
+    )
     return _around(scores.estimate, float(student.isf(tail, count - 1) * error))
 
 
-def _least(scores: QueryScores) -> float:
+def _least_variance(scores: QueryScores) -> float:
     """The least variance of the sum over all sessions."""
     return scores.total * scores.least_variance
 
 
 def bootstrap(scores: QueryScores, tail: float, seed: int) -> Bounds:
-    """Percentiles of the estimate over queries drawn anew with replacement."""
+    """Percentiles of the estimate over queries resampled with replacement."""
     seen = np.flatnonzero(scores.sessions)
     rng = generator(seed, "bootstrap")
     sums, sessions = scores.sessions[seen] * scores.mean[seen], scores.sessions[seen]
-    found = np.empty(RESAMPLES)
+    estimates = np.empty(RESAMPLES)
     at_a_time = max(1, (1 << 21) // seen.size)
     for first in range(0, RESAMPLES, at_a_time):
         rows = min(at_a_time, RESAMPLES - first)
         drawn = rng.integers(0, seen.size, (rows, seen.size))
-        found[first : first + rows] = sums[drawn].sum(axis=1) / sessions[drawn].sum(axis=1)
-    lower, upper = np.quantile(found, [tail, 1 - tail])
+        estimates[first : first + rows] = sums[drawn].sum(axis=1) / sessions[drawn].sum(axis=1)
+    lower, upper = np.quantile(estimates, [tail, 1 - tail])
     return float(lower), float(upper)
 
 

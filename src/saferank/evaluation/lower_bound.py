@@ -60,7 +60,7 @@ class LowerBound:
 def lower_bound(
     omega: Floats,
     omega0: Floats,
-    known: Evidence,
+    evidence: Evidence,
     *,
     confidence: float = 0.95,
     method: str = "clustered",
@@ -73,7 +73,7 @@ def lower_bound(
     Parameters
     ----------
     omega, omega0 : exposures of the new policy and of production, one per document.
-    known : counts of the sessions to judge by, click model, propensities; predictions where a
+    evidence : counts of the sessions to judge by, click model, propensities; predictions where a
         regression on other sessions has made them.
     confidence : of the bound, in (0.5, 1).
     method : one of `INTERVALS`.
@@ -84,14 +84,14 @@ def lower_bound(
     require(0.5 < confidence < 1, "confidence", "in (0.5, 1)", confidence)
     require(clip is None or clip > 0, "clip", "positive", clip)
     tail = 1 - confidence
-    most = choose_clip(omega0 - omega, known, tail) if clip is None else float(clip)
-    terms = _Clipped(omega0 - omega, known, most, rows)
-    found = interval(terms.scores("low"), method, 1 - 2 * tail, seed=seed)
+    most = choose_clip(omega0 - omega, evidence, tail) if clip is None else float(clip)
+    terms = _Clipped(omega0 - omega, evidence, most, rows)
+    centre = interval(terms.scores("low"), method, 1 - 2 * tail, seed=seed)
     return LowerBound(
-        lower=found.lower,
+        lower=centre.lower,
         confidence=confidence,
         clip=most,
-        sampling=found.estimate - found.lower,
+        sampling=centre.estimate - centre.lower,
         withheld=terms.withheld(),
         method=method,
     )
@@ -100,7 +100,7 @@ def lower_bound(
 def clipped_interval(
     omega: Floats,
     omega0: Floats,
-    known: Evidence,
+    evidence: Evidence,
     *,
     clip: float,
     confidence: float = 0.95,
@@ -113,7 +113,7 @@ def clipped_interval(
     The estimate believes the predictions for what clipping leaves over; the interval does not, and
     reaches from the lower bound of what that may be to the upper one.
     """
-    terms = _Clipped(omega0 - omega, known, clip, rows)
+    terms = _Clipped(omega0 - omega, evidence, clip, rows)
     low, middle, high = (
         interval(terms.scores(rest), method, confidence, seed=seed)
         for rest in ("low", "middle", "high")
@@ -122,13 +122,13 @@ def clipped_interval(
 
 
 def bound_scores(
-    omega: Floats, omega0: Floats, known: Evidence, *, tail: float
+    omega: Floats, omega0: Floats, evidence: Evidence, *, tail: float
 ) -> tuple[QueryScores, QueryScores, QueryScores]:
     """Scores whose means are the centres of lower bound, estimate and upper bound.
 
     For intervals of several candidates at once.
     """
-    terms = _Clipped(omega0 - omega, known, choose_clip(omega0 - omega, known, tail))
+    terms = _Clipped(omega0 - omega, evidence, choose_clip(omega0 - omega, evidence, tail))
     return terms.scores("low"), terms.scores("middle"), terms.scores("high")
 
 
@@ -136,16 +136,18 @@ class _Clipped:
     """The weights v, and what they leave over, for one largest weight."""
 
     def __init__(
-        self, loss: Floats, known: Evidence, clip: float, rows: Rows | None = None
+        self, loss: Floats, evidence: Evidence, clip: float, rows: Rows | None = None
     ) -> None:
-        rho = known.propensities.rho
+        rho = evidence.propensities.rho
         self.rows = rows
         self._between: Floats | None = None
-        self.known, self.loss = known, loss
+        self.evidence, self.loss = evidence, loss
         ratio = np.divide(loss, rho, out=np.zeros_like(loss), where=rho > 0)
         self.v = np.clip(ratio, -clip, clip)
         self.covered = rho * self.v
-        self.predicted = np.zeros_like(loss) if known.predictions is None else known.predictions
+        self.predicted = (
+            np.zeros_like(loss) if evidence.predictions is None else evidence.predictions
+        )
         left = loss - self.covered
         self.rest = {
             "low": np.maximum(0.0, left),
@@ -154,25 +156,25 @@ class _Clipped:
         }
 
     def _traffic(self, values: Floats) -> float:
-        counts = self.known.counts
+        counts = self.evidence.counts
         share = counts.sessions / max(counts.total, 1)
         return float(share @ flat.query_sums(values, counts.offsets))
 
     def scores(self, rest: str) -> QueryScores:
         """The difference (not the loss) as a mean of what sessions say, per query."""
-        users, counts = self.known.users, self.known.counts
-        expected = users.alpha * self.predicted[:, None] + users.beta
+        click_model, counts = self.evidence.click_model, self.evidence.counts
+        expected = click_model.alpha * self.predicted[:, None] + click_model.beta
         v = self.v[:, None]
         base = -flat.query_sums(self.rest[rest] + self.covered * self.predicted, counts.offsets)
         score = SessionScore(base, v * expected, -v * (1 - expected))
-        measured = measured_scores(score, -self.loss, self.known, "ranks")
+        measured = measured_scores(score, -self.loss, self.evidence, "ranks")
         if self.rows is not None:
             measured = self._by_sessions(score, measured, self.rows)
         return replace(measured, least_variance=self.variance())
 
     def _by_sessions(self, score: SessionScore, measured: QueryScores, rows: Rows) -> QueryScores:
         """With the variance between sessions: what is left over is a constant of the query."""
-        counts = self.known.counts
+        counts = self.evidence.counts
         if self._between is None:
             self._between = session_moments(*rows, counts, [score], [measured])[0].variance
         variance = np.where(counts.sessions > 1, self._between, measured.variance)
@@ -192,26 +194,26 @@ class _Clipped:
         :math:`\sum_k P_0(d, k)\,\mathbb{E}(c_k - m_k)^2` with :math:`m = \alpha\hat R + \beta`;
         the square is linear in the click probability, so that one of the two is the largest.
         """
-        users, counts = self.known.users, self.known.counts
+        click_model, counts = self.evidence.click_model, self.evidence.counts
         sessions = flat.repeat_per_document(counts.sessions, counts.offsets)[:, None]
-        shown = self.known.shown
+        shown = self.evidence.shown
         if shown is None:
             shown = counts.impressions / np.maximum(sessions, 1)
-        m = users.alpha * self.predicted[:, None] + users.beta
+        m = click_model.alpha * self.predicted[:, None] + click_model.beta
         worst = np.zeros(counts.documents)
-        for p in (users.beta, users.alpha + users.beta):
+        for p in (click_model.beta, click_model.alpha + click_model.beta):
             worst = np.maximum(worst, (shown * (p * (1 - 2 * m) + m**2)).sum(axis=1))
         return self._traffic(self.v**2 * worst)
 
 
-def choose_clip(loss: Floats, known: Evidence, tail: float) -> float:
+def choose_clip(loss: Floats, evidence: Evidence, tail: float) -> float:
     """The largest weight that promises the best bound, by impressions and predictions alone."""
-    if known.predictions is None:
+    if evidence.predictions is None:
         return CLIP
 
     def promised(clip: float) -> float:
-        terms = _Clipped(loss, known, clip)
-        error = np.sqrt(terms.variance() / max(known.counts.total, 1))
+        terms = _Clipped(loss, evidence, clip)
+        error = np.sqrt(terms.variance() / max(evidence.counts.total, 1))
         return float(terms.centre() - norm.isf(tail) * error)
 
     return max(CLIPS, key=promised)

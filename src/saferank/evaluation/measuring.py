@@ -18,10 +18,10 @@ Variance = Literal["ranks", "bound"]
 
 
 def measured_scores(
-    score: SessionScore, omega: Floats, known: Evidence, variance: Variance
+    score: SessionScore, omega: Floats, evidence: Evidence, variance: Variance
 ) -> QueryScores:
     """What is known of each query from its counts: mean, variance, range and the bound."""
-    counts = known.counts
+    counts = evidence.counts
     at_rank = np.maximum(rank_covariances(score, score, counts), 0.0)
     require(variance in ("ranks", "bound"), "variance", "'ranks' or 'bound'", variance)
     within = at_rank.sum(axis=1) if variance == "ranks" else np.sqrt(at_rank).sum(axis=1) ** 2
@@ -32,7 +32,9 @@ def measured_scores(
     within = within * counts.sessions / np.maximum(counts.sessions - 1, 1)
     within[alone] = (means[alone] - estimate) ** 2
     low, high = _range(score, counts)
-    return QueryScores(counts.sessions, means, within, low, high, _theorem(omega, known), variance)
+    return QueryScores(
+        counts.sessions, means, within, low, high, _theorem(omega, evidence), variance
+    )
 
 
 def _range(score: SessionScore, counts: Counts) -> tuple[Floats, Floats]:
@@ -48,12 +50,12 @@ def _range(score: SessionScore, counts: Counts) -> tuple[Floats, Floats]:
     return low, high
 
 
-def _theorem(omega: Floats, known: Evidence) -> Floats:
+def _theorem(omega: Floats, evidence: Evidence) -> Floats:
     r"""The paper's bound of one session's variance: :math:`2 C^2 \sum_d \omega^2/\omega_0`."""
-    users, seen = known.users, known.propensities.seen
+    click_model, seen = evidence.click_model, evidence.propensities.seen
     with np.errstate(divide="ignore", invalid="ignore"):
-        largest = np.max(np.where(users.beta > 0, users.beta / users.alpha, 0.0))
+        largest = np.max(np.where(click_model.beta > 0, click_model.beta / click_model.alpha, 0.0))
         terms = np.where(omega != 0, omega**2 / seen, 0.0)
     return np.asarray(
-        2 * (1 + largest) ** 2 * flat.query_sums(terms, known.counts.offsets), dtype=np.float64
+        2 * (1 + largest) ** 2 * flat.query_sums(terms, evidence.counts.offsets), dtype=np.float64
     )

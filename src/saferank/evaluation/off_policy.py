@@ -76,7 +76,7 @@ def evaluate(
     new: Policy,
     data: RankingData,
     counts: Counts,
-    users: ClickModel,
+    click_model: ClickModel,
     *,
     production: Policy | ProductionPolicy | None = None,
     against: Policy | None = None,
@@ -102,15 +102,15 @@ def evaluate(
 
     >>> import saferank as sr
     >>> items = sr.data.synthetic("small", queries=50, seed=0).train
-    >>> shown, users = np.zeros(items.documents), sr.clicks.trust_bias()
-    >>> counts = sr.clicks.simulate(items, shown, users, sessions=5000, seed=0)
-    >>> found = evaluate(items.labels, items, counts, users, production=shown)
-    >>> found.interval().lower > 0
+    >>> shown, click_model = np.zeros(items.documents), sr.clicks.trust_bias()
+    >>> counts = sr.clicks.simulate(items, shown, click_model, sessions=5000, seed=0)
+    >>> evaluation = evaluate(items.labels, items, counts, click_model, production=shown)
+    >>> evaluation.interval().lower > 0
     True
     """
     same = np.array_equal(data.offsets, counts.offsets)
     require(same, "counts", f"of the data's documents ({data!r})", repr(counts))
-    w = users.exposure_weights if weights is None else rank_weights(weights)
+    w = click_model.exposure_weights if weights is None else rank_weights(weights)
     policy = check_policy(new, data, "new")
     shown = production_policy(production, data)
     if propensities == "log":
@@ -123,24 +123,24 @@ def evaluate(
     else:
         other = all_scores(check_policy(against, data, "against"), data)
         omega0 = exposure_of(other, w, data.offsets, deployed, shown.filled)
-    known = Evidence(
+    evidence = Evidence(
         counts,
-        users,
-        by_policy(shown, users, w),
+        click_model,
+        by_policy(shown, click_model, w),
         None
         if predictions is None
         else flat.check_values("predictions", predictions, data.offsets),
     )
     rows = None if log is None else (LogRows.of(log), data)
     return evaluate_exposures(
-        omega, omega0, known, estimator=estimator, control=control, variance=variance, rows=rows
+        omega, omega0, evidence, estimator=estimator, control=control, variance=variance, rows=rows
     )
 
 
 def evaluate_exposures(
     omega: Floats,
     omega0: Floats,
-    known: Evidence,
+    evidence: Evidence,
     *,
     estimator: EstimatorLike = "affine-ips",
     control: str = "additive",
@@ -151,13 +151,13 @@ def evaluate_exposures(
 
     The control variate is that of the difference, in all three.
     """
-    scores = joint_scores(omega, omega0, known, estimator, control)
+    scores = joint_scores(omega, omega0, evidence, estimator, control)
     measured = [
-        measured_scores(score, exposure, known, variance)
+        measured_scores(score, exposure, evidence, variance)
         for score, exposure in zip(scores, (omega, omega0, omega - omega0), strict=True)
     ]
     if rows is not None:
-        measured = session_moments(*rows, known.counts, scores, measured)
+        measured = session_moments(*rows, evidence.counts, scores, measured)
     new, production, difference = measured
     name = estimator if isinstance(estimator, str) else part_name(estimator)
-    return Evaluation(new, production, difference, name, control, support_of(omega, known))
+    return Evaluation(new, production, difference, name, control, support_of(omega, evidence))

@@ -17,7 +17,7 @@ from saferank.estimators import Evidence, Propensities
 
 
 def with_outside(
-    known: Evidence, omega: Floats, omega0: Floats, new: Floats, weights: npt.ArrayLike
+    evidence: Evidence, omega: Floats, omega0: Floats, new: Floats, weights: npt.ArrayLike
 ) -> tuple[Evidence, Floats, Floats]:
     """Evidence and exposures (with `weights`) on the documents and what is outside of them.
 
@@ -25,36 +25,38 @@ def with_outside(
     production shows, also outside. As they came, where nothing is. Exact for the weights alpha,
     in clicks; with others as far as the outside documents of a query are alike.
     """
-    counts, users = known.counts, known.users
+    counts, click_model = evidence.counts, evidence.click_model
     if counts.outside is None or not counts.outside.any():
-        return known, omega, omega0
+        return evidence, omega, omega0
     ends = counts.offsets[1:]
     shown, clicked = counts.outside
     share = shown / np.maximum(counts.sessions, 1)[:, None]
 
-    def joined(values: Array, added: Array) -> Array:
+    def append_outside(values: Array, added: Array) -> Array:
         return np.insert(values, ends, added, axis=0)
 
-    both = users.alpha + users.beta
-    told = known.propensities
+    both = click_model.alpha + click_model.beta
+    propensities = evidence.propensities
     w = np.asarray(weights, dtype=np.float64)
     nothing = np.zeros(counts.queries)
     wider = Counts(
         counts.offsets + np.arange(counts.queries + 1),
-        joined(counts.impressions, shown),
-        joined(counts.clicks, clicked),
+        append_outside(counts.impressions, shown),
+        append_outside(counts.clicks, clicked),
         counts.sessions,
     )
-    evidence = replace(
-        known,
+    extended = replace(
+        evidence,
         counts=wider,
         propensities=Propensities(
-            rho=joined(told.rho, share @ users.alpha),
-            omega=joined(told.omega, share @ w),
-            seen=joined(told.seen, share @ both),
+            rho=append_outside(propensities.rho, share @ click_model.alpha),
+            omega=append_outside(propensities.omega, share @ w),
+            seen=append_outside(propensities.seen, share @ both),
         ),
-        predictions=None if known.predictions is None else joined(known.predictions, nothing),
-        shown=None if known.shown is None else joined(known.shown, share),
+        predictions=None
+        if evidence.predictions is None
+        else append_outside(evidence.predictions, nothing),
+        shown=None if evidence.shown is None else append_outside(evidence.shown, share),
     )
     outside = share @ w
-    return evidence, joined(omega, (1 - new) * outside), joined(omega0, outside)
+    return extended, append_outside(omega, (1 - new) * outside), append_outside(omega0, outside)

@@ -1,4 +1,4 @@
-"""Policies by their scores: a ranker, one score a document, or a function of the data.
+"""Policies by their scores: a ranker, one score per document, or a function of the data.
 
 Data is taken some queries at a time, so that what is computed of it needs no more memory for more
 queries.
@@ -86,7 +86,7 @@ def check_policy(policy: Policy | None, data: RankingData, name: str) -> Policy:
 
 
 def scores_of(policy: Policy, part: Part, name: str = "scores") -> Floats:
-    """One score a document of the part."""
+    """One score per document of the part."""
     if isinstance(policy, Ranker):
         return policy.scores(part.data)
     if callable(policy):
@@ -95,7 +95,7 @@ def scores_of(policy: Policy, part: Part, name: str = "scores") -> Floats:
 
 
 def all_scores(policy: Policy, data: RankingData, name: str = "scores") -> Floats:
-    """One score a document of the data, some queries at a time."""
+    """One score per document of the data, some queries at a time."""
     scores = np.empty(data.documents)
     for part in parts(data):
         scores[part.positions] = scores_of(policy, part, name)
@@ -121,7 +121,7 @@ def rank_weights(weights: npt.ArrayLike | None, *policies: object) -> Floats:
     """Weights as given, else those that the first ranker learned with, else DCG's of 5 ranks."""
     if weights is None:
         rankers = [policy for policy in policies if isinstance(policy, Ranker)]
-        weights = rankers[0].card.weights if rankers else dcg_weights(5)
+        weights = rankers[0].provenance.weights if rankers else dcg_weights(5)
     vector = np.asarray(weights, dtype=np.float64)
     sane = vector.ndim == 1 and vector.size > 0 and bool(np.isfinite(vector).all())
     require(sane and bool((vector >= 0).all()), "weights", "finite and at least 0", vector)

@@ -79,23 +79,23 @@ def session_moments(
         table = _variances(shown, queries, values, len(scores)).to_pyarrow()
     query, sessions = (table[name].to_numpy() for name in ("query_number", "sessions"))
     _check_same_sessions(counts, query, sessions)
-    found = []
+    refined = []
     for number, before in enumerate(measured):
         variance = np.asarray(table[f"v{number}"].to_numpy(), dtype=np.float64)
-        known = np.isfinite(variance)
+        finite = np.isfinite(variance)
         within = before.variance.copy()
-        within[query[known]] = variance[known]
-        found.append(replace(before, variance=within, variance_from="sessions"))
-    return found
+        within[query[finite]] = variance[finite]
+        refined.append(replace(before, variance=within, variance_from="sessions"))
+    return refined
 
 
 def _variances(shown: Any, queries: Any, values: Any, scores: int) -> Any:
     """Sessions of each query, and the sample variance of each score between them."""
     import ibis
 
-    known = shown.inner_join(queries, "query_key")
-    joined = known.left_join(
-        values, ["query_number", "doc_key", (known["rank"], values.at_rank)], rname="{name}_right"
+    rows = shown.inner_join(queries, "query_key")
+    joined = rows.left_join(
+        values, ["query_number", "doc_key", (rows["rank"], values.at_rank)], rname="{name}_right"
     )
     said = {
         f"x{i}": ibis.ifelse(joined.clicked, joined[f"c{i}"], joined[f"m{i}"]).coalesce(0.0).sum()
@@ -143,7 +143,7 @@ def _queries(data: RankingData) -> dict[str, flat.Array]:
 def _values(
     data: RankingData, counts: Counts, scores: Sequence[SessionScore]
 ) -> dict[str, Floats | flat.Array]:
-    """One row a document and rank that was shown, with the values of every score."""
+    """One row per document and rank that was shown, with the values of every score."""
     document, rank = np.nonzero(counts.impressions)
     columns: dict[str, Floats | flat.Array] = {
         "query_number": flat.query_of(data.offsets)[document],

@@ -50,21 +50,21 @@ class Support:
         return None
 
 
-def support_of(omega: Floats, known: Evidence) -> Support:
+def support_of(omega: Floats, evidence: Evidence) -> Support:
     r"""Effective sessions by the weights :math:`W = \sum_d (\omega/\rho_0)\alpha_{k(d)}`.
 
     Ranks are taken apart: the square of a session's W is its mean squared plus the variances of
     its ranks.
     """
-    counts = known.counts
+    counts = evidence.counts
     share = counts.sessions / max(counts.total, 1)
-    control, _ = control_variate(known, omega)
+    control, _ = control_variate(evidence, omega)
     means = control.means(counts)
     spread = np.maximum(rank_covariances(control, control, counts).sum(axis=1), 0.0)
     mean, square = float(share @ means), float(share @ (means**2 + spread))
     per_document = flat.repeat_per_document(share, counts.offsets) * omega
     total = float(per_document.sum())
-    lost = float(per_document[known.propensities.rho <= 0].sum())
+    lost = float(per_document[evidence.propensities.rho <= 0].sum())
     return Support(
         sessions=counts.total,
         effective=counts.total * mean**2 / square if square > 0 else 0.0,

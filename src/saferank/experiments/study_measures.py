@@ -16,7 +16,7 @@ MEASURES = ("expected", "sorted", "utility", "production_utility", "bound", "dis
 
 
 def measure(
-    ranker: Ranker, production: Ranker, collection: Collection, users: ClickModel
+    ranker: Ranker, production: Ranker, collection: Collection, click_model: ClickModel
 ) -> dict[str, float]:
     r"""NDCG of the ranker, its true utility against production's, and how far it moved.
 
@@ -27,7 +27,7 @@ def measure(
     """
     test = collection.test
     scores, shown = ranker.scores(test), production.scores(test)
-    k, weights = users.ranks, users.exposure_weights
+    k, weights = click_model.ranks, click_model.exposure_weights
     omega, omega0 = (exposure(values, weights, test.offsets) for values in (scores, shown))
     relevant = relevance(test.known_labels, collection.highest_grade)
     available = np.maximum(flat.query_sums(omega0, test.offsets), 1e-300)

@@ -3,13 +3,13 @@
 from saferank.learning.descent import Settings
 from saferank.learning.learning import fit_relevance, learn
 from saferank.learning.ranked_lists import ranking_table
-from saferank.learning.ranker import Card, Ranker
+from saferank.learning.ranker import Provenance, Ranker
 from saferank.learning.recipe import METHODS, Recipe
 from saferank.learning.sklearn_face import RankingEstimator
 
 __all__ = [
     "METHODS",
-    "Card",
+    "Provenance",
     "Ranker",
     "RankingEstimator",
     "Recipe",

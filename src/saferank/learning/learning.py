@@ -22,7 +22,7 @@ from saferank.learning.families import Run, Scorer, family
 from saferank.learning.goals import ImitationGoal, PointwiseGoal
 from saferank.learning.problem import Log, label_terms, labelled, terms
 from saferank.learning.promises import promised, settle_start
-from saferank.learning.ranker import Card, Ranker, versions
+from saferank.learning.ranker import Provenance, Ranker, versions
 from saferank.learning.recipe import METHODS, Recipe, recipe_of
 from saferank.learning.run_key import run_key
 from saferank.learning.shown import Production, Shown, settle_production
@@ -43,7 +43,7 @@ Given = tuple[RankingData, Counts | None]
 def learn(
     data: RankingData,
     counts: Counts | None = None,
-    users: ClickModel | None = None,
+    click_model: ClickModel | None = None,
     *,
     method: str | Recipe | None = None,
     production: Production = None,
@@ -76,42 +76,42 @@ def learn(
 
     >>> import saferank as sr
     >>> world = sr.data.synthetic("small", queries=40, seed=0)
-    >>> users = sr.clicks.trust_bias()
+    >>> click_model = sr.clicks.trust_bias()
     >>> shown = np.zeros(world.train.documents)
-    >>> counts = sr.clicks.simulate(world.train, shown, users, sessions=1000, seed=0)
-    >>> ranker = sr.learn(world.train, counts, users, method="prpo", production=shown,
+    >>> counts = sr.clicks.simulate(world.train, shown, click_model, sessions=1000, seed=0)
+    >>> ranker = sr.learn(world.train, counts, click_model, method="prpo", production=shown,
     ...                   scorer="linear", settings=sr.learning.Settings(steps=50))
     >>> ranker.scores(world.test).shape == (world.test.documents,)
     True
     """
     method, recipe = recipe_of(method, changes)
     shown = settle_production(data, counts, production, production_kind)
-    run = _Run(recipe, users, production, seed, predictor, shown)
+    run = _Run(recipe, click_model, production, seed, predictor, shown)
     part = None if counts is None else counts.part("learn")
     log, held = run.logs(data, part, validation)
     folder = None if checkpoint is None else Path(checkpoint) / run.key(method, log, held)
     scorer, histories = run.scorer(log, held, folder)
     if folder is not None:
         _remove(folder)
-    card = replace(
-        run.card(method, data, counts, histories),
+    provenance = replace(
+        run.provenance(method, data, counts, histories),
         click_model_from=click_model_from,
         production=shown.fit,
     )
     scaling = run.scaling_of(data)
     regression = predictor
     if run.fitted is not None:
-        relevance = run.card("relevance", data, counts, {"ranker": histories["regression"]})
+        relevance = run.provenance("relevance", data, counts, {"ranker": histories["regression"]})
         regression = Ranker(run.fitted, scaling, relevance, features=run.features)
     adds = run.recipe.start == "add"
     temperature = shown.temperature if adds else 1.0
-    return Ranker(scorer, scaling, card, adds, regression, temperature, run.features)
+    return Ranker(scorer, scaling, provenance, adds, regression, temperature, run.features)
 
 
 def fit_relevance(
     data: RankingData,
     counts: Counts,
-    users: ClickModel,
+    click_model: ClickModel,
     *,
     production: Production = None,
     validation: tuple[RankingData, Counts | None] | None = None,
@@ -122,11 +122,11 @@ def fit_relevance(
 
     Fit it once and give it to `learn(predictor=...)` for as many methods as learn from the log.
     """
-    run = _Run(METHODS["dm"].changed(**changes), users, production, seed)
+    run = _Run(METHODS["dm"].changed(**changes), click_model, production, seed)
     log, held = run.logs(data, counts.part("learn"), validation)
     scorer, histories = fit_in_passes(run.regression, log, held, seed, None)
-    card = run.card("relevance", data, counts, {"ranker": histories["regression"]})
-    return Ranker(scorer, run.scaling_of(data), card, features=run.features)
+    provenance = run.provenance("relevance", data, counts, {"ranker": histories["regression"]})
+    return Ranker(scorer, run.scaling_of(data), provenance, features=run.features)
 
 
 @dataclass
@@ -134,7 +134,7 @@ class _Run:
     """One call of `learn`: the recipe, who clicked, and who showed the documents."""
 
     recipe: Recipe
-    users: ClickModel | None
+    click_model: ClickModel | None
     production: Production
     seed: int
     predictor: Ranker | None = None
@@ -142,7 +142,7 @@ class _Run:
 
     def __post_init__(self) -> None:
         self.estimator = estimator_of(self.recipe.gain)
-        self.weights = self.recipe.rank_weights(self.users)
+        self.weights = self.recipe.rank_weights(self.click_model)
         self.recipe = settle_start(self.recipe, has_model=self._model() is not None)
         self.fitted: Scorer | None = None
         """The regression, once it is fitted."""
@@ -180,10 +180,13 @@ class _Run:
     def _log(self, data: RankingData, counts: Counts | None) -> Log:
         if self.estimator.needs == "labels":
             return labelled(data)
-        if counts is None or self.users is None:
-            raise InputError("`counts` and `users` must be given unless the gain is labels.")
+        if counts is None or self.click_model is None:
+            raise InputError("`counts` and `click_model` must be given unless the gain is labels.")
         require(
-            counts.ranks == self.users.ranks, "users", f"of {counts.ranks} ranks", self.users.ranks
+            counts.ranks == self.click_model.ranks,
+            "click_model",
+            f"of {counts.ranks} ranks",
+            self.click_model.ranks,
         )
         known = None
         if self.predictor is not None and self.estimator.needs == "predictions":
@@ -249,7 +252,7 @@ class _Run:
             sessions=sessions,
             delta=schedule(given)(sessions),
             weights=self.weights,
-            users=self.users,
+            click_model=self.click_model,
             largest_gain=max(
                 float(np.abs(part.gain).max(initial=0.0)) for part in (train_terms, held_terms)
             ),
@@ -265,11 +268,11 @@ class _Run:
         if self.estimator.needs == "labels":
             highest = float(log.data.known_labels.max(initial=0)) or 1.0
             return label_terms(log.data, self.estimator, self.weights, highest)
-        assert self.users is not None
+        assert self.click_model is not None
         return terms(
             log,
             self.estimator,
-            self.users,
+            self.click_model,
             self.weights,
             clip=clip,
             averaged=not clip or self.recipe.propensities == "averaged",
@@ -324,13 +327,13 @@ class _Run:
 
     def regression(self, at: Pass) -> Scorer:
         """A scorer whose scores are logits of relevance, fitted to the clicks."""
-        assert self.users is not None
+        assert self.click_model is not None
         parts = []
         for part, clip in ((at.log, True), (at.held or at.log, at.held is None)):
             averaged = not clip or self.recipe.propensities == "averaged"
-            known = part.propensities(self.users, self.weights, averaged=averaged)
+            known = part.propensities(self.click_model, self.weights, averaged=averaged)
             known = known.clipped(part.counts.total) if clip else known
-            loss = LOSSES[self.recipe.regression](Evidence(part.counts, self.users, known))
+            loss = LOSSES[self.recipe.regression](Evidence(part.counts, self.click_model, known))
             goal = PointwiseGoal(part.data.queries, loss, 1 / part.counts.total)
             parts.append(Part(part.data, goal))
         kind, seed = family(self.recipe.scorer), derive(self.seed, "regression")
@@ -355,12 +358,12 @@ class _Run:
         run = Run(self.recipe.settings, seed, label="imitating production")
         return at.fit("start", kind, fresh, train, check, run)
 
-    def card(
+    def provenance(
         self, method: str, data: RankingData, counts: Counts | None, histories: Curves
-    ) -> Card:
+    ) -> Provenance:
         """Where the ranker comes from."""
         part = None if counts is None else counts.part("learn")
-        return Card(
+        return Provenance(
             method=method,
             recipe=self.recipe.to_dict(),
             seed=self.seed,
@@ -369,7 +372,7 @@ class _Run:
             log=None if counts is None else counts.part("all").fingerprint(),
             sketch=None if part is None or part.sketch is None else part.sketch.to_dict(),
             weights=self.weights.tolist(),
-            users=None if self.users is None else self.users.to_dict(),
+            click_model=None if self.click_model is None else self.click_model.to_dict(),
             data=data.fingerprint(),
             keep=self.recipe.keep,
             slack=self.recipe.slack,
@@ -390,7 +393,7 @@ class _Run:
             validation=self._given[1],
             sessions=[part.counts.total for part in parts],
             shown=None if log.policy is None else log.policy.exposure(self.weights),
-            users=self.users,
+            click_model=self.click_model,
             production=ranker,
             predictor=self.predictor,
         )

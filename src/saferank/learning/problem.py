@@ -63,19 +63,19 @@ class Log:
         return np.log(self.counts.mean_weight(weights) + doubt)
 
     def propensities(
-        self, users: ClickModel, weights: Floats, *, averaged: bool = False
+        self, click_model: ClickModel, weights: Floats, *, averaged: bool = False
     ) -> Propensities:
         """Exact where production's scores are known, else (or if `averaged`) the log's averages.
 
         The metric's weights are exact wherever they can be. Averages divide clicks by how often a
         document really was shown, so that no ratio explodes even where nothing is clipped.
         """
-        observed = from_log(self.counts, users, weights)
+        observed = from_log(self.counts, click_model, weights)
         if self.policy is not None:
             return replace(observed, omega=self.policy.exposure(weights))
         if self.data.production is None:
             return observed
-        known = exact(self.data.production, self.data.offsets, users, weights)
+        known = exact(self.data.production, self.data.offsets, click_model, weights)
         return replace(known, rho=observed.rho, seen=observed.seen) if averaged else known
 
 
@@ -88,7 +88,7 @@ def total_weight(offsets: flat.Ints, weights: Floats) -> Floats:
 def terms(
     log: Log,
     estimator: Estimator,
-    users: ClickModel,
+    click_model: ClickModel,
     weights: Floats,
     *,
     clip: bool,
@@ -96,9 +96,9 @@ def terms(
     predictions: Floats | None = None,
 ) -> Terms:
     """Gains of the documents, with propensities clipped for training only."""
-    propensities = log.propensities(users, weights, averaged=averaged)
+    propensities = log.propensities(click_model, weights, averaged=averaged)
     trusted = propensities.clipped(log.counts.total) if clip else propensities
-    evidence = Evidence(log.counts, users, trusted, predictions)
+    evidence = Evidence(log.counts, click_model, trusted, predictions)
     return Terms(
         estimator.documents(evidence), propensities.omega, total_weight(log.data.offsets, weights)
     )

@@ -33,8 +33,8 @@ from saferank.scorers.tree_scorer import TreeScorer
 
 LIGHTGBM = "lightgbm"
 """The method of a ranker that is a LightGBM file."""
-FORMAT = 2
-"""Rankers of format 1 have no names of features: they know them by number."""
+FORMAT = 3
+"""Format 1 has no names of features: it knows them by number. Up to 2, provenance is `card`."""
 REGRESSION = "regression"
 """Folder of the regression within a ranker's."""
 FILES = (
@@ -45,7 +45,7 @@ FILES = (
 
 
 @dataclass(frozen=True)
-class Card:
+class Provenance:
     """Where a ranker comes from: everything needed to repeat it."""
 
     method: str
@@ -53,7 +53,7 @@ class Card:
     seed: int
     sessions: int
     weights: list[float]
-    users: dict[str, Any] | None
+    click_model: dict[str, Any] | None
     data: str
     """Fingerprint of the training data."""
     learned_from: str | None = None
@@ -71,6 +71,16 @@ class Card:
     history: dict[str, list[float]] = field(default_factory=dict)
     regression: dict[str, list[float]] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> Provenance:
+        """The provenance within a ranker's JSON record, of any format."""
+        if record["format"] >= 3:
+            return from_dict(cls, record["provenance"], "provenance")
+        former = record["card"]
+        if isinstance(former, dict):
+            former = {("click_model" if key == "users" else key): v for key, v in former.items()}
+        return from_dict(cls, former, "card")
 
 
 def versions() -> dict[str, str]:
@@ -91,7 +101,7 @@ class Ranker:
 
     scorer: Scorer
     scaling: Scaling
-    card: Card
+    provenance: Provenance
     adds_production: bool = False
     """Whether the scorer corrects production's score, which the data must then carry."""
     regression: Ranker | None = None
@@ -115,7 +125,7 @@ class Ranker:
     @property
     def k(self) -> int:
         """The number of ranks that it was learned for; `InputError` where it does not say."""
-        known = len(self.card.weights)
+        known = len(self.provenance.weights)
         require(known > 0, "k", "given: this ranker does not say how many ranks it is for", None)
         return known
 
@@ -138,7 +148,7 @@ class Ranker:
         return scores + data.production / self.production_temperature
 
     def _row_scores(self, table: ArrowTable) -> Floats:
-        schema = None if self.card.method == LIGHTGBM else self.features
+        schema = None if self.provenance.method == LIGHTGBM else self.features
         data, rows = read_rows(table, schema=schema)
         for sentence in self.differences(data):
             warnings.warn(sentence, InputWarning, stacklevel=3)
@@ -148,14 +158,14 @@ class Ranker:
 
     def _matched(self, data: RankingData) -> RankingData:
         """The data with the ranker's features; a LightGBM file has a spelling of its own."""
-        known = as_tree_names(data, self.features) if self.card.method == LIGHTGBM else data
+        known = as_tree_names(data, self.features) if self.provenance.method == LIGHTGBM else data
         return match_features(known, self.features)
 
     def read_items(
         self, source: ItemsSource, *, columns: Mapping[str, str] | None = None
     ) -> RankingData:
         """Items for this ranker: as `saferank.data.read_items`, with its kinds and categories."""
-        known = None if self.card.method == LIGHTGBM else self.features
+        known = None if self.provenance.method == LIGHTGBM else self.features
         return read_items(source, columns=columns, schema=known)
 
     def differences(self, data: RankingData) -> list[str]:
@@ -165,7 +175,7 @@ class Ranker:
         gaps = np.asarray(np.isnan(known.features).any(axis=0))
         gaps[list(self._knows_gaps())] = False
         told = []
-        if unknown and self.card.method != LIGHTGBM:
+        if unknown and self.provenance.method != LIGHTGBM:
             told.append(
                 f"The ranker does not know these columns, which are left out: {listed(unknown)}."
             )
@@ -236,7 +246,7 @@ class Ranker:
                     "adds_production": self.adds_production,
                     "production_temperature": self.production_temperature,
                     "features": self.features.to_dict(),
-                    "card": asdict(self.card),
+                    "provenance": asdict(self.provenance),
                 },
                 "ranker",
             )
@@ -260,13 +270,13 @@ class Ranker:
         require(found, "ranker", "a saved ranker (a folder) or a LightGBM file", str(folder))
         record = read_json(path)
         try:
-            known = record["format"] in (1, FORMAT)
-            require(known, "format", f"at most {FORMAT}", record["format"])
+            readable = record["format"] in range(1, FORMAT + 1)
+            require(readable, "format", f"at most {FORMAT}", record["format"])
             scorer = _load_scorer(folder, record["scorer"], module)
             scaling = Scaling.from_dict(record["scaling"])
             same = scaling.outputs == scorer.width
             require(same, "scaling", f"to the scorer's {scorer.width} features", scaling.outputs)
-            card = from_dict(Card, record["card"], "card")
+            provenance = Provenance.from_record(record)
             adds = convert(bool, record["adds_production"], "adds_production")
             own = folder / REGRESSION
             # a regression has none of its own: hostile folders cannot nest without end
@@ -276,15 +286,17 @@ class Ranker:
             features = None
             if record["format"] > 1:
                 features = FeatureSchema.from_dict(record["features"])
-            return cls(scorer, scaling, card, adds, regression, temperature, features)  # type: ignore[arg-type]
+            return cls(scorer, scaling, provenance, adds, regression, temperature, features)  # type: ignore[arg-type]
         except (KeyError, TypeError) as error:
             raise InputError(f"`{path}` must be a ranker's record; {error!r}.") from error
 
     @classmethod
     def _of_trees(cls, path: Path) -> Self:
         trees = TreeScorer.read(path)
-        card = Card(LIGHTGBM, {"scorer": "trees"}, 0, 0, [], None, "unknown", versions=versions())
-        return cls(trees, Scaling("none", trees.width), card, features=trees.features)
+        provenance = Provenance(
+            LIGHTGBM, {"scorer": "trees"}, 0, 0, [], None, "unknown", versions=versions()
+        )
+        return cls(trees, Scaling("none", trees.width), provenance, features=trees.features)
 
 
 def _load_scorer(folder: Path, record: dict[str, Any], module: ModuleFactory | None) -> Scorer:

@@ -100,24 +100,28 @@ class Recipe:
             start="production" if self.start == "scratch" else self.start,
         )
 
-    def rank_weights(self, users: ClickModel | None) -> Floats:
+    def rank_weights(self, click_model: ClickModel | None) -> Floats:
         """The weight of each rank."""
         if not isinstance(self.weights, str):
             vector = np.asarray(self.weights, dtype=np.float64)
             sane = vector.ndim == 1 and vector.size > 0 and bool(np.isfinite(vector).all())
             require(sane and bool((vector >= 0).all()), "weights", "finite and at least 0", vector)
             return vector
-        ranks = self.k if users is None else users.ranks
-        if self.weights == "dcg" or (users is None and self.weights == "clicks"):
+        ranks = self.k if click_model is None else click_model.ranks
+        if self.weights == "dcg" or (click_model is None and self.weights == "clicks"):
             return dcg_weights(ranks)
         if self.weights == "precision":
             return np.full(ranks, 1 / ranks)
-        if users is None or self.weights not in ("clicks", "examination"):
+        if click_model is None or self.weights not in ("clicks", "examination"):
             raise InputError(
-                "`weights` must be clicks, examination (both with users), dcg, precision or a "
-                f"vector; got {self.weights!r}."
+                "`weights` must be clicks, examination (both with a click model), dcg, precision "
+                f"or a vector; got {self.weights!r}."
             )
-        return users.alpha + users.beta if self.weights == "clicks" else users.alpha.copy()
+        return (
+            click_model.alpha + click_model.beta
+            if self.weights == "clicks"
+            else click_model.alpha.copy()
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The recipe for JSON; callables by their names."""

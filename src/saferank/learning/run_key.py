@@ -51,7 +51,7 @@ def run_key(
     learned_from: tuple[RankingData, Counts | None],
     validation: tuple[RankingData, Counts | None] | None,
     sessions: Sequence[int],
-    users: ClickModel | None,
+    click_model: ClickModel | None,
     production: Ranker | None,
     predictor: Ranker | None,
     shown: Floats | None = None,
@@ -97,7 +97,7 @@ def run_key(
     digest.add("recipe", parts)
     for name, part in (("learned from", learned_from), ("validation", validation)):
         _add_log(digest, name, part)
-    digest.add("click model", None if users is None else users.to_dict())
+    digest.add("click model", None if click_model is None else click_model.to_dict())
     for name, ranker in (("production", production), ("predictor", predictor)):
         digest.add(name, None if ranker is None else ranker.fingerprint())
     return digest.hexdigest()

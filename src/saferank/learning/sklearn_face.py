@@ -44,7 +44,7 @@ class RankingEstimator:
         self,
         data: RankingData,
         counts: Counts | None = None,
-        users: ClickModel | None = None,
+        click_model: ClickModel | None = None,
         *,
         production: Ranker | npt.ArrayLike | None = None,
     ) -> Self:
@@ -52,7 +52,7 @@ class RankingEstimator:
         self.ranker_ = learn(
             data,
             counts,
-            users,
+            click_model,
             method=self.method,
             production=production,
             seed=self.seed,

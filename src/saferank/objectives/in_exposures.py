@@ -34,15 +34,15 @@ class Context:
     sessions: int
     delta: float
     weights: Floats
-    users: ClickModel | None
+    click_model: ClickModel | None
     largest_gain: float = 1.0
     """Of all documents that the objective is used for, validation's among them, by its size."""
 
-    def known_users(self) -> ClickModel:
+    def require_click_model(self) -> ClickModel:
         """The click model, or `InputError` where there is none."""
-        if self.users is None:
-            raise InputError("`users` must be given for this objective; got None.")
-        return self.users
+        if self.click_model is None:
+            raise InputError("`click_model` must be given for this objective; got None.")
+        return self.click_model
 
 
 def _no_limits(terms: Terms) -> tuple[Floats, Floats]:

@@ -71,8 +71,10 @@ def _safe_ips(context: Context) -> Objective:
 
 
 def _safe_dr(context: Context) -> Objective:
-    users = context.known_users()
-    return _safe(context, spread=exposure.trust_spread(users.alpha, users.beta), terms_=2)
+    click_model = context.require_click_model()
+    return _safe(
+        context, spread=exposure.trust_spread(click_model.alpha, click_model.beta), terms_=2
+    )
 
 
 def _ppo(context: Context) -> Objective:

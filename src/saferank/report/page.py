@@ -9,7 +9,7 @@ from typing import Any
 
 from saferank._core.files import atomic_file
 from saferank._core.marks import mark
-from saferank.learning import Card
+from saferank.learning import Provenance
 from saferank.report import page_charts
 from saferank.safety import Assessment, Change
 
@@ -35,19 +35,21 @@ class QueryBlock:
     moved: str
 
 
-def write_page(path: str | Path, found: Assessment, card: Card, name: str = "run") -> Path:
+def write_page(
+    path: str | Path, assessment: Assessment, provenance: Provenance, name: str = "run"
+) -> Path:
     """Write the page of an assessed ranker, whole or not at all; returns its path.
 
-    `card` is the ranker's own (`ranker.card`), `name` what the page calls it.
+    `provenance` is the ranker's own (`ranker.provenance`), `name` what the page calls it.
     """
     target = Path(path)
     with atomic_file(target) as temporary:
-        temporary.write_text(render(found, card, name), encoding="utf-8")
+        temporary.write_text(render(assessment, provenance, name), encoding="utf-8")
         mark(temporary, "html")
     return target
 
 
-def render(found: Assessment, card: Card, name: str = "run") -> str:
+def render(assessment: Assessment, provenance: Provenance, name: str = "run") -> str:
     """The page as text; every value in it is escaped."""
     import vl_convert
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -57,53 +59,56 @@ def render(found: Assessment, card: Card, name: str = "run") -> str:
         loader=PackageLoader("saferank.report"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    figures = {figure.name: figure for figure in _figures(found, card)}
+    figures = {figure.name: figure for figure in _figures(assessment, provenance)}
     # The scripts are a package's own file, not data; nothing in it may end the element early.
     bundle: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]
     scripts = bundle.replace("</script", "<\\/script")
     return environment.get_template("page.html.jinja").render(
         name=name,
-        found=found,
-        one=found.certificate,
-        card=card,
+        assessment=assessment,
+        certificate=assessment.certificate,
+        provenance=provenance,
         figures=figures,
         stills={key: Markup(figure.still) for key, figure in figures.items()},  # noqa: S704
         specs={key: figure.spec for key, figure in figures.items()},
         scripts=Markup(scripts),  # noqa: S704
         places=places,
-        settings=_settings(card),
+        settings=_settings(provenance),
     )
 
 
-def _figures(found: Assessment, card: Card) -> Iterator[Figure]:
-    one = found.certificate
-    if found.clicks is not None:
-        gap = found.clicks.difference
+def _figures(assessment: Assessment, provenance: Provenance) -> Iterator[Figure]:
+    certificate = assessment.certificate
+    keep, slack = certificate.promise.keep, certificate.promise.slack
+    if assessment.clicks is not None:
+        gap = assessment.clicks.difference
         text = (
             f"Production's clicks as counted; the bar is the {gap.confidence:.0%} interval of the "
             f"difference to them ({gap.method})."
         )
-        yield _figure("change", "New against production", text, page_charts.clicks_change(found))
+        yield _figure(
+            "change", "New against production", text, page_charts.clicks_change(assessment)
+        )
     yield _figure(
         "curve",
         "What is kept, for any relevance",
         f"For each share of production's utility, the most that can be lost beyond it. The cross "
-        f"is the promise: {100 * one.promise.keep:g} % kept, slack {100 * one.promise.slack:g} %.",
-        page_charts.promise_curve(found),
+        f"is the promise: {100 * keep:g} % kept, slack {100 * slack:g} %.",
+        page_charts.promise_curve(assessment),
     )
     yield _figure(
         "spread",
         "Over the queries",
-        f"The traffic from its safest to its least safe query; {one.share_holding:.1%} of it stays "
-        f"within the slack (dashed).",
-        page_charts.loss_over_queries(found),
+        f"The traffic from its safest to its least safe query; {certificate.share_holding:.1%} of "
+        f"it stays within the slack (dashed).",
+        page_charts.loss_over_queries(assessment),
     )
-    if found.log is not None:
+    if assessment.log is not None:
         text = "Far apart, the click model does not describe these users."
-        yield _figure("clicks", "Clicks by rank", text, page_charts.click_rates(found))
-    if len(card.history.get("steps", [])) > 1:
+        yield _figure("clicks", "Clicks by rank", text, page_charts.click_rates(assessment))
+    if len(provenance.history.get("steps", [])) > 1:
         text = "The ranker of the best step is kept."
-        yield _figure("learning", "Learning", text, page_charts.learning_curve(card))
+        yield _figure("learning", "Learning", text, page_charts.learning_curve(provenance))
 
 
 def _figure(name: str, title: str, caption: str, chart: Any) -> Figure:
@@ -129,7 +134,7 @@ def places(change: Change, ranks: int) -> list[QueryBlock]:
     return rows
 
 
-def _settings(card: Card) -> list[tuple[str, str]]:
-    parts = {k: v for k, v in card.recipe.items() if v is not None and k != "settings"}
-    parts |= card.recipe.get("settings", {})
+def _settings(provenance: Provenance) -> list[tuple[str, str]]:
+    parts = {k: v for k, v in provenance.recipe.items() if v is not None and k != "settings"}
+    parts |= provenance.recipe.get("settings", {})
     return [(key.replace("_", " "), str(value)) for key, value in sorted(parts.items())]

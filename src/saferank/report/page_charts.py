@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from saferank._core.charts import COLOURS
-from saferank.learning import Card
+from saferank.learning import Provenance
 from saferank.safety import Assessment
 
 WIDTH, HEIGHT = 520, 230
@@ -29,15 +29,15 @@ def _finished(chart: Any, title: str) -> Any:
     )  # fmt: skip
 
 
-def promise_curve(found: Assessment) -> Any:
+def promise_curve(assessment: Assessment) -> Any:
     """The worst loss at each share kept: mean, with the guard, and of the worst query."""
     import altair as alt
 
-    one, curve = found.certificate, found.certificate.curve
+    certificate, curve = assessment.certificate, assessment.certificate.curve
     lines = {
-        "mean over traffic": [value / one.mean_total for value in curve.mean],
+        "mean over traffic": [value / certificate.mean_total for value in curve.mean],
         "worst query": list(curve.worst),
-        "mean with the guard": [value / one.mean_total for value in curve.guarded],
+        "mean with the guard": [value / certificate.mean_total for value in curve.guarded],
     }
     rows = [
         {"kept": kept, "loss": loss, "line": name}
@@ -65,20 +65,23 @@ def promise_curve(found: Assessment) -> Any:
         )
     )
     promised = (
-        alt.Chart({"values": [{"kept": one.promise.keep, "loss": one.promise.slack}]})
+        alt.Chart(
+            {"values": [{"kept": certificate.promise.keep, "loss": certificate.promise.slack}]}
+        )
         .mark_point(size=130, shape="cross", filled=True, color=_INK, angle=45)
         .encode(x="kept:Q", y="loss:Q", tooltip=[_number("kept:Q"), _number("loss:Q")])
     )
     return _finished(drawn + promised, "Worst loss against the share of utility kept")
 
 
-def loss_over_queries(found: Assessment) -> Any:
+def loss_over_queries(assessment: Assessment) -> Any:
     """How the worst loss is spread over the traffic, against the slack that is promised."""
     import altair as alt
 
-    one = found.certificate
+    certificate = assessment.certificate
     rows = [
-        {"traffic": level / 100, "loss": loss} for level, loss in enumerate(one.distribution.loss)
+        {"traffic": level / 100, "loss": loss}
+        for level, loss in enumerate(certificate.distribution.loss)
     ]
     area = (
         alt.Chart({"values": rows})
@@ -90,19 +93,19 @@ def loss_over_queries(found: Assessment) -> Any:
         )
     )
     slack = (
-        alt.Chart({"values": [{"slack": one.promise.slack}]})
+        alt.Chart({"values": [{"slack": certificate.promise.slack}]})
         .mark_rule(color=ORANGE, strokeDash=[6, 3], strokeWidth=2)
         .encode(y="slack:Q", tooltip=[_number("slack:Q")])
     )
     return _finished(area + slack, "Worst loss of queries over the traffic; dashed: the slack")
 
 
-def clicks_change(found: Assessment) -> Any:
+def clicks_change(assessment: Assessment) -> Any:
     """Clicks per session of production, as counted, and of the new ranker with its interval."""
     import altair as alt
 
-    assert found.clicks is not None
-    old, gap = found.clicks.production, found.clicks.difference
+    assert assessment.clicks is not None
+    old, gap = assessment.clicks.production, assessment.clicks.difference
     new = {name: old + getattr(gap, name) for name in ("estimate", "lower", "upper")}
     rows = [
         {"ranker": "production", "estimate": old, "lower": old, "upper": old},
@@ -119,14 +122,14 @@ def clicks_change(found: Assessment) -> Any:
     return _finished(bars + points, "Clicks per session with their interval").properties(height=90)
 
 
-def click_rates(found: Assessment) -> Any:
+def click_rates(assessment: Assessment) -> Any:
     """Clicks at each rank, as seen and as the click model has them."""
     import altair as alt
 
-    assert found.log is not None
+    assert assessment.log is not None
     rows = [
         {"rank": rate.rank, "rate": value, "clicks": name}
-        for rate in found.log.by_rank
+        for rate in assessment.log.by_rank
         for name, value in (("as seen", rate.observed), ("by the click model", rate.modelled))
     ]
     names = ["as seen", "by the click model"]
@@ -148,11 +151,11 @@ def click_rates(found: Assessment) -> Any:
     )
 
 
-def learning_curve(card: Card) -> Any:
+def learning_curve(provenance: Provenance) -> Any:
     """The objective on validation queries while learning."""
     import altair as alt
 
-    pairs = zip(card.history["steps"], card.history["values"], strict=False)
+    pairs = zip(provenance.history["steps"], provenance.history["values"], strict=False)
     rows = [{"step": step, "objective": value} for step, value in pairs]
     return _finished(
         alt.Chart({"values": rows})

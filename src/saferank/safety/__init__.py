@@ -17,7 +17,8 @@ from saferank.safety.decisions import (
     verdict,
 )
 from saferank.safety.guard import Guard, GuardReport
-from saferank.safety.promise import Promise
+from saferank.safety.promise import Promise, promise_of
+from saferank.safety.rule import Rule
 
 __all__ = [
     "Assessment",
@@ -33,6 +34,7 @@ __all__ = [
     "GuardReport",
     "Moved",
     "Promise",
+    "Rule",
     "Selection",
     "TrueChange",
     "assess",
@@ -42,6 +44,7 @@ __all__ = [
     "compare",
     "comparison_chart",
     "genspec",
+    "promise_of",
     "unconditional",
     "verdict",
 ]

@@ -14,33 +14,10 @@ from saferank.learning import Ranker
 from saferank.policies import ProductionFit
 from saferank.safety.certificate import Certificate
 from saferank.safety.decisions import Decision
+from saferank.safety.log_facts import LogFacts
 
 FILE = "assessment.json"
 _FORMAT = 2
-
-
-@dataclass(frozen=True)
-class RankRate:
-    """Clicks at a rank: how many impressions, the rate seen, and the click model's."""
-
-    rank: int
-    impressions: int
-    observed: float
-    modelled: float
-
-
-@dataclass(frozen=True)
-class LogFacts:
-    """What the log is like: its size, how it fits production's policy and the click model."""
-
-    sessions: int
-    """Of the whole log; `judged` are those of the estimates."""
-    judged: int
-    clicks: int
-    queries_seen: int
-    queries: int
-    sentences: tuple[str, ...]
-    by_rank: tuple[RankRate, ...]
 
 
 @dataclass(frozen=True)

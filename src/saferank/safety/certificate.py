@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 
 from saferank._core.files import read_json, write_json
-from saferank.errors import InputError, require
+from saferank._core.records import from_dict
+from saferank.errors import require
 from saferank.evaluation.scored_policies import Deployed
-from saferank.safety.changes import Change, Moved
+from saferank.safety.changes import Change
 from saferank.safety.promise import Promise
 
 FORMAT = 2
@@ -122,36 +123,13 @@ class Certificate:
     @classmethod
     def from_dict(cls, record: Any) -> Certificate:
         """The certificate of a JSON record."""
-        try:
-            given = dict(record)
-            require(given.pop("format") == FORMAT, "format", f"{FORMAT}", record["format"])
-            return cls(
-                **{
-                    **given,
-                    "promise": Promise(**given["promise"]),
-                    "curve": Curve(**_tuples(given["curve"])),
-                    "distribution": Distribution(**_tuples(given["distribution"])),
-                    "worst": _changes(given["worst"]),
-                    "visited": _changes(given["visited"]),
-                    "weights": tuple(given["weights"]),
-                    "assumptions": tuple(given["assumptions"]),
-                }
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"A certificate's record is off; {error!r}.") from error
+        require(isinstance(record, dict), "certificate", "a JSON object", type(record).__name__)
+        said = record.get("format")
+        require(said == FORMAT, "certificate", f"of format {FORMAT}", said)
+        given = {key: value for key, value in record.items() if key != "format"}
+        return from_dict(cls, given, "certificate")
 
     @classmethod
     def load(cls, path: str | Path) -> Certificate:
         """Read a certificate that was saved."""
         return cls.from_dict(read_json(Path(path)))
-
-
-def _tuples(record: dict[str, list[float]]) -> dict[str, tuple[float, ...]]:
-    return {name: tuple(values) for name, values in record.items()}
-
-
-def _changes(records: list[dict[str, Any]]) -> tuple[Change, ...]:
-    return tuple(
-        Change(**{**record, "moved": tuple(Moved(**moved) for moved in record["moved"])})
-        for record in records
-    )

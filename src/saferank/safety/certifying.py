@@ -46,6 +46,7 @@ from saferank.safety.promise import Promise
 GRID = np.linspace(0, 1, 101)
 ERROR = 0.05
 """Probability that the observed frequencies of any query lie further off than was allowed for."""
+_DEFAULT = Promise()
 LISTED = 10
 """How many of the worst and of the most visited queries a certificate shows."""
 
@@ -55,8 +56,7 @@ def certify(
     data: RankingData,
     *,
     production: Policy | ProductionPolicy | None = None,
-    keep: float = 0.9,
-    slack: float = 0.01,
+    promise: Promise = _DEFAULT,
     deployed: Deployed = "sampled",
     weights: npt.ArrayLike | None = None,
     weights_from: str | None = None,
@@ -79,7 +79,6 @@ def certify(
     >>> sr.certify([0.0, 1.0, 2.0], items, production=[2.0, 1.0, 0.0]).holds
     False
     """
-    promise = Promise(keep, slack)
     new = check_policy(ranker, data, "ranker")
     require(data.queries > 0, "data", "of at least one query", data.queries)
     w = rank_weights(weights, new, production)
@@ -98,7 +97,7 @@ def certify(
             data,
             queries,
             weights=w,
-            keep=keep,
+            keep=promise.keep,
             shares=shares,
             total=pair.total,
             deployed=deployed,
@@ -178,13 +177,13 @@ class _Pair:
                 share = -1.0 if self.production.exact else blind_share(promise.keep, promise.slack)
                 limits = (promise.keep, TOLERANCE * float(self.weights.max()), share)
                 curves = np.empty((2, own.size, GRID.size))
-                found = np.empty((own.size, GUARDED + 1))
+                block = np.empty((own.size, GUARDED + 1))
                 query_facts(
                     own.size, omega, omega0, offsets, promise.slack * total[own], limits, GRID,
-                    found, curves[0], curves[1],
+                    block, curves[0], curves[1],
                 )  # fmt: skip
-                found[:, [LOSS, LARGEST, GUARDED]] /= scale[:, None]
-                facts[own] = found
+                block[:, [LOSS, LARGEST, GUARDED]] /= scale[:, None]
+                facts[own] = block
                 mean += shares[own] @ curves[0]
                 guarded += shares[own] @ curves[1]
                 worst = np.maximum(worst, (curves[0] / scale[:, None]).max(axis=0))
@@ -212,8 +211,8 @@ def _quantiles(values: Floats, shares: Floats) -> Floats:
     levels = np.linspace(0, 1, 101) * covered[-1]
     at = np.searchsorted(covered, levels - 1e-12, side="left")
     at[0], at[-1] = 0, values.size - 1  # the extremes count even where there is no traffic
-    found: Floats = values[order][np.minimum(at, values.size - 1)]
-    return found
+    percentiles: Floats = values[order][np.minimum(at, values.size - 1)]
+    return percentiles
 
 
 _NEW = {

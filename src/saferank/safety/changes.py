@@ -62,11 +62,11 @@ def changes(
     before, omega0 = old.ranking_scores(), old.exposure(weights)
     query_ids, doc_ids = part.data.ids()
     places = np.stack([_places(before, offsets), _places(after, offsets)], axis=1)
-    found = []
+    listed = []
     for number, query in enumerate(part.queries):
         own = slice(offsets[number], offsets[number + 1])
         scale = total[query] if total[query] > 0 else 1.0
-        found.append(
+        listed.append(
             Change(
                 query=str(query_ids[number]),
                 traffic=float(shares[query]),
@@ -76,7 +76,7 @@ def changes(
                 moved=_moved(doc_ids[own], places[own], omega0[own], omega[own], weights.size),
             )
         )
-    return tuple(found)
+    return tuple(listed)
 
 
 def _places(scores: Floats, offsets: Ints) -> Ints:

@@ -21,16 +21,16 @@ from saferank.data import RankingData
 from saferank.errors import InputError, require
 from saferank.evaluation import Deployed, Policy, QueryScores
 from saferank.evaluation.lower_bound import bound_scores
-from saferank.evaluation.outside import with_outside
 from saferank.evaluation.support import support_of
 from saferank.learning import Ranker
 from saferank.policies import ProductionFit
 from saferank.safety.judging import (
+    Served,
     evidence_for,
+    find_misfits,
     judged_counts,
-    known_misfits,
     production_of,
-    served_exposures,
+    scores_on,
 )
 
 RESAMPLES = 10_000
@@ -106,7 +106,7 @@ def compare(
     data: RankingData,
     counts: Counts,
     *,
-    users: ClickModel | None = None,
+    click_model: ClickModel | None = None,
     production: Policy | None = None,
     production_kind: str = "auto",
     deployed: Deployed = "sampled",
@@ -120,7 +120,7 @@ def compare(
     ----------
     rankers : candidates by name.
     data, counts : items and their log; of counts in parts the sessions to judge by are used.
-    users : the click model; by default that of the candidates, which must then agree.
+    click_model : the click model; by default that of the candidates, which must then agree.
     production, production_kind, deployed : as in `assess`.
     confidence : that all intervals hold at once.
     same_sessions : compare although some candidate was learned from the same sessions.
@@ -130,57 +130,60 @@ def compare(
     --------
     >>> import saferank as sr
     >>> items = sr.data.synthetic("small", queries=50, seed=0).train
-    >>> shown, users = np.zeros(items.documents), sr.clicks.trust_bias()
-    >>> counts = sr.clicks.simulate(items, shown, users, sessions=20_000, seed=0)
-    >>> found = compare({"labels": items.labels, "same": shown}, items, counts, users=users,
-    ...                 production=shown)
-    >>> found.best.name
+    >>> shown, click_model = np.zeros(items.documents), sr.clicks.trust_bias()
+    >>> counts = sr.clicks.simulate(items, shown, click_model, sessions=20_000, seed=0)
+    >>> candidates = {"labels": items.labels, "same": shown}
+    >>> comparison = compare(
+    ...     candidates, items, counts, click_model=click_model, production=shown
+    ... )
+    >>> comparison.best.name
     'labels'
     """
     require(len(rankers) > 0, "rankers", "at least one", 0)
     require(0.5 < confidence < 1, "confidence", "in (0.5, 1)", confidence)
-    model = users if users is not None else _common_model(rankers)
+    model = click_model if click_model is not None else _common_model(rankers)
+    new_scores = {name: scores_on(one, data, "ranker") for name, one in rankers.items()}
     shown, fit = production_of(
-        production, data, counts, production_kind, deployed, list(rankers.values())
+        production, data, counts, production_kind, deployed, list(new_scores.values())
     )
     assert fit is not None
     weights = model.exposure_weights
-    told, refused = [], []
+    scored, refused = [], []
     for name, ranker in rankers.items():
         judged, flatters = judged_counts(ranker, counts, same_sessions)
-        served = served_exposures(ranker, data, shown, weights, deployed, measured=model.alpha)
-        known = evidence_for(ranker, data, judged, model, shown, weights)
-        known, omega, omega0 = with_outside(known, *served, model.alpha)
-        refusal = support_of(omega, known).refusal()
+        own = evidence_for(ranker, data, judged, model, shown, weights)
+        served = Served(new_scores[name], data, shown, weights, deployed)
+        omega, omega0, evidence = served.compared(own, model.alpha)
+        refusal = support_of(omega, evidence).refusal()
         if refusal is not None:
             refused.append(Candidate(name, flatters=flatters, refused=refusal))
             continue
         # clipped as `assess` clips, so that both say the same of one candidate
-        scores = bound_scores(omega, omega0, known, tail=1 - confidence)
-        told.append((name, *scores, flatters))
+        scores = bound_scores(omega, omega0, evidence, tail=1 - confidence)
+        scored.append((name, *scores, flatters))
     seen = int(np.count_nonzero(judged.sessions))
     require(seen >= 2, "counts", "of at least two queries to judge by", seen)
-    clicks = float(known.counts.clicks.sum() / judged.total)
-    candidates = _at_once(told, clicks, 1 - confidence, seed)
+    clicks = float(evidence.counts.clicks.sum() / judged.total)
+    candidates = _at_once(scored, clicks, 1 - confidence, seed)
     return Comparison(
         (*candidates, *refused),
         clicks,
         judged.total,
         confidence,
         fit,
-        known_misfits(model, fit, judged),
+        find_misfits(model, fit, judged),
     )
 
 
-_Told = tuple[str, QueryScores, QueryScores, QueryScores, str | None]
+_Scored = tuple[str, QueryScores, QueryScores, QueryScores, str | None]
 """Name, scores of lower bound, estimate and upper bound, and a warning where they flatter."""
 
 
-def _at_once(told: list[_Told], clicks: float, tail: float, seed: int) -> list[Candidate]:
+def _at_once(scored: list[_Scored], clicks: float, tail: float, seed: int) -> list[Candidate]:
     """Candidates of which the log can tell, best bound first."""
-    if not told:
+    if not scored:
         return []
-    lows, highs = [one[1] for one in told], [one[3] for one in told]
+    lows, highs = [one[1] for one in scored], [one[3] for one in scored]
     under, over = (_widths(scores, tail, seed, two_sided=True) for scores in (lows, highs))
     below = _widths(lows, tail, seed, two_sided=False)
     candidates = [
@@ -192,28 +195,34 @@ def _at_once(told: list[_Told], clicks: float, tail: float, seed: int) -> list[C
             ),
         )
         for (name, low, middle, high, flatters), down, up, least in zip(
-            told, under, over, below, strict=True
+            scored, under, over, below, strict=True
         )
     ]  # fmt: skip
     return [one for _, one in sorted(candidates, key=lambda pair: -pair[0])]
 
 
 def _common_model(rankers: Mapping[str, Policy]) -> ClickModel:
-    cards = [one.card for one in rankers.values() if isinstance(one, Ranker)]
-    models = [ClickModel.from_dict(card.users) for card in cards if card.users is not None]
+    provenances = [
+        candidate.provenance for candidate in rankers.values() if isinstance(candidate, Ranker)
+    ]
+    models = [
+        ClickModel.from_dict(provenance.click_model)
+        for provenance in provenances
+        if provenance.click_model is not None
+    ]
     if not models:
-        raise InputError("`users` must be given: no candidate names a click model.")
+        raise InputError("`click_model` must be given: no candidate names a click model.")
     first = models[0]
     same = all(
-        one.ranks == first.ranks
-        and np.allclose(one.alpha, first.alpha)
-        and np.allclose(one.beta, first.beta)
-        for one in models
+        candidate.ranks == first.ranks
+        and np.allclose(candidate.alpha, first.alpha)
+        and np.allclose(candidate.beta, first.beta)
+        for candidate in models
     )
     if not same:
         raise InputError(
             "the candidates were learned with different click models; say by which one they are "
-            "to be compared with --bias (users= in Python)."
+            "to be compared with --bias (click_model= in Python)."
         )
     return first
 

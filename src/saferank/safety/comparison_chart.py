@@ -8,20 +8,20 @@ from saferank._core.charts import COLOURS
 from saferank.safety.comparing import Comparison
 
 
-def comparison_chart(found: Comparison) -> Any:
+def comparison_chart(comparison: Comparison) -> Any:
     """Intervals of the change in per cent of production's clicks; the tick is "at least"."""
     import altair as alt
 
     rows = [
         {
-            "ranker": one.name,
+            "ranker": candidate.name,
             **{
-                name: found.change(getattr(one, name))
+                name: comparison.change(getattr(candidate, name))
                 for name in ("estimate", "lower", "upper", "at_least")
             },
         }
-        for one in found.candidates
-        if one.refused is None
+        for candidate in comparison.candidates
+        if candidate.refused is None
     ]
     base = alt.Chart({"values": rows}).encode(y=alt.Y("ranker:N", title=None, sort=None))
     title = "change of clicks per session against production"
@@ -33,9 +33,8 @@ def comparison_chart(found: Comparison) -> Any:
     )
     ticks = base.mark_tick(thickness=3, size=18, color=COLOURS[1]).encode(x="at_least:Q")
     zero = alt.Chart({"values": [{"zero": 0}]}).mark_rule(strokeDash=[4, 3]).encode(x="zero:Q")
-    text = (
-        f"All intervals hold at once ({found.confidence:.0%}); tick: at least; dashed: production"
-    )
+    sure = f"All intervals hold at once ({comparison.confidence:.0%})"
+    text = f"{sure}; tick: at least; dashed: production"
     return (zero + lines + points + ticks).properties(
         width=480, height=40 + 28 * len(rows), title=text
     )

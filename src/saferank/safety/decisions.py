@@ -16,6 +16,9 @@ from saferank.errors import require
 from saferank.evaluation import Interval, LowerBound, Policy, evaluate, interval
 from saferank.evaluation.intervals import query_lower
 from saferank.safety.certificate import Certificate
+from saferank.safety.rule import Rule
+
+_DEFAULT = Rule()
 
 _CLICKS = (
     "Clicks follow the click model with the parameters given: position and trust bias, no other.",
@@ -51,9 +54,6 @@ def nearly(share: float) -> str:
     ('over 99.9%', '100.0%')
     """
     return "over 99.9%" if 0.9995 <= share < 1 else f"{share:.1%}"
-
-
-RULES = ("auto", "promise", "clicks", "both")
 
 
 @dataclass(frozen=True)
@@ -147,36 +147,34 @@ def unconditional(certificate: Certificate, *, guard: bool = False) -> Decision:
     return Decision(False, "promise", sentence, certificate.assumptions, next_step=step)
 
 
-def by_clicks(
-    test: ClickTest, *, tolerance: float = 0.0, method: str = "clustered", guard: bool = False
-) -> Decision:
+def by_clicks(test: ClickTest, *, rule: Rule = _DEFAULT) -> Decision:
     """SEA (Jagerman et al., 2020): ship when the change is surely above -tolerance.
 
     The bound is one-sided: a ranker that is worse by more than the tolerance is shipped with
     probability at most 1 - confidence, under what is assumed. Where something speaks against the
     numbers themselves, they decide nothing.
     """
-    assumes = (*_CLICKS, *test.assumes, _METHODS[method])
+    assumes = (*_CLICKS, *test.assumes, _METHODS[rule.interval])
     if test.problems:
         sentence = f"Do not ship yet, the log cannot tell: {'; '.join(test.problems)}."
-        step = _to_be_told(test.problems)
+        step = _next_for_problems(test.problems)
         return Decision(False, "clicks", sentence, assumes, unsure=True, next_step=step)
-    if test.passes(tolerance):
+    if test.passes(rule.tolerance):
         return Decision(True, "clicks", f"Ship: {test.sentence()}.", assumes, next_step=_SERVE)
-    worse = test.difference.upper < -tolerance * max(test.production, 0.0)
+    worse = test.difference.upper < -rule.tolerance * max(test.production, 0.0)
     if worse:
         sentence = f"Do not ship: it is worse than production; {test.sentence(worse=True)}."
         step = "Keep production; learn with another method, or from more sessions."
         return Decision(False, "clicks", sentence, assumes, next_step=step)
     sentence = f"Do not ship yet, a loss cannot be ruled out: {test.sentence()}."
-    step = _to_be_sure(test.bound, guard)
+    step = _next_for_certainty(test.bound, rule.guard)
     return Decision(False, "clicks", sentence, assumes, unsure=True, next_step=step)
 
 
 OTHER_USERS = "the click model is not that of these users"
 
 
-def _to_be_told(problems: Sequence[str]) -> str:
+def _next_for_problems(problems: Sequence[str]) -> str:
     """What to do where something speaks against the numbers."""
     within = "With --guard --by promise the ranker can be tried within a promise."
     if any(OTHER_USERS in problem for problem in problems):
@@ -190,7 +188,7 @@ def _to_be_told(problems: Sequence[str]) -> str:
     )
 
 
-def _to_be_sure(bound: LowerBound, guard: bool) -> str:
+def _next_for_certainty(bound: LowerBound, guard: bool) -> str:
     """What would rule a loss out: more sessions, or a log that shows more."""
     if bound.withheld > bound.sampling:
         step = (
@@ -209,25 +207,21 @@ def verdict(
     certificate: Certificate,
     test: ClickTest | None = None,
     *,
-    guard: bool = False,
-    by: str = "auto",
-    tolerance: float = 0.0,
-    method: str = "clustered",
+    rule: Rule = _DEFAULT,
 ) -> Decision:
     """The decision by the promise, by the clicks, or by both.
 
     `auto` is by clicks where there are sessions to judge by, else by the promise. A ranker that
     clicks show to be worse is never shipped.
     """
-    require(by in RULES, "by", f"one of {', '.join(RULES)}", by)
-    require(0 <= tolerance < 1, "tolerance", "in [0, 1)", tolerance)
+    by, guard = rule.by, rule.guard
     if by == "auto":
         by = "promise" if test is None else "clicks"
     promised = unconditional(certificate, guard=guard)
     if test is None:
         require(by == "promise", "counts", "given to decide by clicks", None)
         return promised
-    clicked = by_clicks(test, tolerance=tolerance, method=method, guard=guard)
+    clicked = by_clicks(test, rule=rule)
     if by == "promise":
         surely_worse = not clicked.ship and not clicked.unsure
         return clicked if promised.ship and surely_worse else promised
@@ -267,7 +261,7 @@ def genspec(
     tabular: Policy,
     data: RankingData,
     counts: Counts,
-    users: ClickModel,
+    click_model: ClickModel,
     *,
     production: Policy | None = None,
     confidence: float = 0.95,
@@ -281,14 +275,16 @@ def genspec(
     `counts` must not be those that the policies were learned from.
     """
     require(0.5 < confidence < 1, "confidence", "in (0.5, 1)", confidence)
-    overall = evaluate(general, data, counts, users, production=production, **options)
-    found = interval(overall.difference, "clustered", 2 * confidence - 1)
-    base = general if found.lower > 0 else production
-    special = evaluate(tabular, data, counts, users, production=production, against=base, **options)
+    overall = evaluate(general, data, counts, click_model, production=production, **options)
+    gain = interval(overall.difference, "clustered", 2 * confidence - 1)
+    base = general if gain.lower > 0 else production
+    special = evaluate(
+        tabular, data, counts, click_model, production=production, against=base, **options
+    )
     sure = query_lower(special.difference, 1 - confidence, method) > 0
-    choice = np.where(sure, 2, 1 if found.lower > 0 else 0).astype(np.int8)
+    choice = np.where(sure, 2, 1 if gain.lower > 0 else 0).astype(np.int8)
     sentence = (
-        f"{'The general ranker' if found.lower > 0 else 'Production'} serves "
+        f"{'The general ranker' if gain.lower > 0 else 'Production'} serves "
         f"{np.mean(~sure):.1%} of the queries, the tabular one {np.mean(sure):.1%}."
     )
     assumes = (

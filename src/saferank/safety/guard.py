@@ -11,7 +11,7 @@ and :math:`\lambda_q` is the largest value that keeps it within the slack: exact
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,8 @@ from saferank.policies.production import check_kind
 from saferank.safety.losses import TOLERANCE, blind_share, mixing_shares
 from saferank.safety.promise import Promise
 
+_DEFAULT = Promise()
+
 
 @dataclass(frozen=True)
 class GuardReport:
@@ -53,9 +55,9 @@ class GuardReport:
     mixing: float
     """Share of the traffic that gets the new ranker."""
     cost: float | None = None
-    """Estimated utility a session that the guard gives up, where gains are known."""
+    """Estimated utility per session that the guard gives up, where gains are known."""
     gain: float | None = None
-    """Estimated utility a session that the new ranker adds to production without the guard."""
+    """Estimated utility per session that the new ranker adds to production without the guard."""
 
     def to_dict(self) -> dict[str, Any]:
         """The report for JSON."""
@@ -74,7 +76,7 @@ class GuardReport:
 
 @dataclass(frozen=True, eq=False)
 class Guard:
-    """Mixes a new ranker with production so that every query keeps the promise (keep, slack).
+    """Mixes a new ranker with production so that every query keeps the promise.
 
     `new` and `production` are rankers, functions of the data, or (for one set of items) scores.
     `production_kind` says what production does with its scores: it samples, sorts, or (observed)
@@ -85,7 +87,7 @@ class Guard:
 
     >>> import saferank as sr
     >>> items = sr.data.RankingData(np.eye(3), offsets=[0, 3])
-    >>> guard = Guard([0.0, 1.0, 2.0], [2.0, 1.0, 0.0], keep=0.9, slack=0.01)
+    >>> guard = Guard([0.0, 1.0, 2.0], [2.0, 1.0, 0.0], sr.safety.Promise(0.9, 0.01))
     >>> guard.mixing(items).round(3)
     array([0.364])
     >>> guard.rank(items, 3, session="a") - guard.rank(items, 3, session="a")
@@ -94,8 +96,7 @@ class Guard:
 
     new: Policy
     production: Policy | None = None
-    keep: float = 0.9
-    slack: float = 0.01
+    promise: Promise = _DEFAULT
     weights: npt.ArrayLike | None = None
     deployed: Deployed = "sampled"
     production_kind: str | None = None
@@ -104,10 +105,8 @@ class Guard:
     """Where production samples: it draws by its scores divided by this."""
     salt: str = "saferank"
     """Two guards with different salts choose independently of each other."""
-    promise: Promise = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "promise", Promise(self.keep, self.slack))
         if self.production_kind is not None:
             check_kind(self.production_kind)
         temperature = self.production_temperature
@@ -149,9 +148,13 @@ class Guard:
         shown = scores_of(old, part, "production") / self.production_temperature
         omega0 = exposure_of(shown, weights, offsets, self.production_deployed)
         if self.blind:
-            return np.full(part.queries.size, blind_share(self.keep, self.slack)), omega, omega0
-        allowed = self.slack * total_weight(offsets, weights) + TOLERANCE * weights.max()
-        return mixing_shares(omega, omega0, offsets, allowed, self.keep), omega, omega0
+            return (
+                np.full(part.queries.size, blind_share(self.promise.keep, self.promise.slack)),
+                omega,
+                omega0,
+            )
+        allowed = self.promise.slack * total_weight(offsets, weights) + TOLERANCE * weights.max()
+        return mixing_shares(omega, omega0, offsets, allowed, self.promise.keep), omega, omega0
 
     def exposure(self, data: RankingData) -> Floats:
         """Exposure of each document under the guarded policy."""

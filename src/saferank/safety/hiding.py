@@ -52,5 +52,7 @@ def hide_ids(assessment: Assessment) -> Assessment:
 
 
 def _hide(change: Change) -> Change:
-    moved = tuple(replace(one, document=hidden_id(one.document)) for one in change.moved)
+    moved = tuple(
+        replace(document, document=hidden_id(document.document)) for document in change.moved
+    )
     return replace(change, query=hidden_id(change.query), moved=moved)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from saferank.counts import Counts
 from saferank.counts.sketch import Sketch
-from saferank.learning import Card, Ranker
+from saferank.learning import Provenance, Ranker
 
 FLATTERS = (
     "The estimate is made of sessions that the ranker was learned from: it flatters the ranker."
@@ -20,46 +20,53 @@ _WHAT_TO_DO = (
 def shared_sessions(ranker: object, counts: Counts) -> str | None:
     """Why the sessions to judge by had a part in the ranker, in one sentence; None: not known to.
 
-    Compared are fingerprints of counts and samples of the sessions' ids, as the ranker's card and
-    that of its regression have them.
+    Compared are fingerprints of counts and samples of the sessions' ids, as the
+    provenance of the ranker and of its regression has them.
     """
     if not isinstance(ranker, Ranker):
         return None
-    cards = [ranker.card, *([] if ranker.regression is None else [ranker.regression.card])]
-    reasons = [reason for card in cards if (reason := _shared(card, counts)) is not None]
+    provenances = [
+        ranker.provenance,
+        *([] if ranker.regression is None else [ranker.regression.provenance]),
+    ]
+    reasons = [
+        reason for provenance in provenances if (reason := _reason(provenance, counts)) is not None
+    ]
     return reasons[0] if reasons else None
 
 
-def _shared(card: Card, counts: Counts) -> str | None:
-    return _same(card, counts) or _sampled(card, counts)
+def _reason(provenance: Provenance, counts: Counts) -> str | None:
+    return _by_fingerprint(provenance, counts) or _by_sketch(provenance, counts)
 
 
-def _sampled(card: Card, counts: Counts) -> str | None:
+def _by_sketch(provenance: Provenance, counts: Counts) -> str | None:
     """By samples of the sessions' ids: also where the log was counted in another way."""
     own = (counts if counts.judge is None else counts.judge).sketch
-    if card.sketch is None or own is None:
+    if provenance.sketch is None or own is None:
         return None
-    share = own.shared(Sketch.from_dict(card.sketch))
+    share = own.shared(Sketch.from_dict(provenance.sketch))
     if share is None or share <= SOME:
         return None
-    what = "the ranker" if card.method != "relevance" else "the ranker's regression"
+    what = "the ranker" if provenance.method != "relevance" else "the ranker's regression"
     return (
         f"About {share:.0%} of the sessions to judge by are among those that {what} was learned "
         f"from: {_WHAT_TO_DO}."
     )
 
 
-def _same(card: Card, counts: Counts) -> str | None:
-    if card.learned_from is None:
+def _by_fingerprint(provenance: Provenance, counts: Counts) -> str | None:
+    if provenance.learned_from is None:
         return None
     whole = counts.part("all").fingerprint()
     judged = whole if counts.judge is None else counts.judge.fingerprint()
-    what = "the ranker" if card.method != "relevance" else "the ranker's regression"
-    if judged == card.learned_from or (counts.judge is None and whole == card.log):
+    what = "the ranker" if provenance.method != "relevance" else "the ranker's regression"
+    if judged == provenance.learned_from or (counts.judge is None and whole == provenance.log):
         return f"These are the sessions that {what} was learned from: {_WHAT_TO_DO}."
-    if whole == card.learned_from:
+    if whole == provenance.learned_from:
         return f"These sessions are among those that {what} was learned from: {_WHAT_TO_DO}."
-    split_otherwise = whole == card.log and counts.part("learn").fingerprint() != card.learned_from
+    split_otherwise = (
+        whole == provenance.log and counts.part("learn").fingerprint() != provenance.learned_from
+    )
     if split_otherwise:
         return (
             f"The same log was split in another way when {what} was learned, so that sessions to "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from saferank.data import RankingData
 from saferank.errors import InputError, require
 from saferank.estimators import Evidence, by_policy
 from saferank.evaluation import Deployed, Policy
+from saferank.evaluation.outside import with_outside
 from saferank.evaluation.scored_policies import (
     all_scores,
     check_policy,
@@ -41,9 +43,12 @@ def production_of(
     counts: Counts | None,
     kind: str,
     deployed: Deployed,
-    candidates: Sequence[Policy] = (),
+    candidates: Sequence[Floats] = (),
 ) -> tuple[ProductionPolicy, ProductionFit | None]:
-    """What production does: by the log where there is one, else as its scores are deployed."""
+    """What production does: by the log where there is one, else as its scores are deployed.
+
+    `candidates` are scores of rankers that the log may lean to.
+    """
     if counts is None or counts.total == 0:
         require(
             kind in ("auto", "sampled", "sorted"), "production kind",
@@ -53,10 +58,8 @@ def production_of(
         return production_policy(production, data, how), None
     scores = None
     if production is not None or data.production is not None:
-        scores = all_scores(check_policy(production, data, "production"), data, "production")
-    chosen = choose_production(counts, scores, kind)
-    new = [all_scores(check_policy(one, data, "ranker"), data, "ranker") for one in candidates]
-    return check_leaning(counts, *chosen, new)
+        scores = scores_on(production, data, "production")
+    return check_leaning(counts, *choose_production(counts, scores, kind), candidates)
 
 
 def judged_counts(ranker: Policy, counts: Counts, same_sessions: bool) -> tuple[Counts, str | None]:
@@ -74,81 +77,102 @@ def judged_counts(ranker: Policy, counts: Counts, same_sessions: bool) -> tuple[
     return judged, None
 
 
-def served_exposures(
-    ranker: Policy,
-    data: RankingData,
-    production: ProductionPolicy,
-    weights: Floats,
-    deployed: Deployed,
-    guard: Promise | None = None,
-    *,
-    measured: Floats | None = None,
-) -> tuple[Floats, Floats, Floats]:
-    """Exposures of what would be served (with the guard where there is one), of production, and
-    the share of each query's sessions that get the new ranker.
+@dataclass(frozen=True, eq=False)
+class Served:
+    """What would be served in place of production: the new ranker's scores, guarded or not."""
 
-    The guard's promise is for `weights`; the exposures are with `measured` where that is given.
-    """
-    scores = all_scores(check_policy(ranker, data, "ranker"), data, "ranker")
+    scores: Floats
+    data: RankingData
+    production: ProductionPolicy
+    weights: Floats
+    """Of the ranks: those that the guard's promise is for."""
+    deployed: Deployed
+    guard: Promise | None = None
 
-    def exposures(w: Floats) -> tuple[Floats, Floats]:
-        new = exposure_of(scores, w, data.offsets, deployed, production.filled)
-        return new, production.exposure(w)
+    def exposures(self, measured: Floats | None = None) -> tuple[Floats, Floats, Floats]:
+        """Exposures of what would be served, of production, and the new ranker's share per query.
 
-    if guard is None:
-        return *exposures(weights if measured is None else measured), np.ones(data.queries)
-    omega, omega0 = exposures(weights)
-    if production.exact:
-        total = total_weights(data.offsets, weights, production.filled)
-        allowed = guard.slack * total + TOLERANCE * weights.max()
-        shares = mixing_shares(omega, omega0, data.offsets, allowed, guard.keep)
-    else:
-        shares = np.full(data.queries, blind_share(guard.keep, guard.slack))
-    own = flat.repeat_per_document(shares, data.offsets)
-    if measured is not None:
-        omega, omega0 = exposures(measured)
-    return own * omega + (1 - own) * omega0, omega0, shares
+        Exposures are with the rank weights `measured` where those are given.
+        """
+        if self.guard is None:
+            ones = np.ones(self.data.queries)
+            return *self._both(self.weights if measured is None else measured), ones
+        omega, omega0 = self._both(self.weights)
+        shares = self._shares(self.guard, omega, omega0)
+        own = flat.repeat_per_document(shares, self.data.offsets)
+        if measured is not None:
+            omega, omega0 = self._both(measured)
+        return own * omega + (1 - own) * omega0, omega0, shares
+
+    def _both(self, weights: Floats) -> tuple[Floats, Floats]:
+        """Exposures of the new ranker without the guard, and of production."""
+        offsets, filled = self.data.offsets, self.production.filled
+        new = exposure_of(self.scores, weights, offsets, self.deployed, filled)
+        return new, self.production.exposure(weights)
+
+    def _shares(self, guard: Promise, omega: Floats, omega0: Floats) -> Floats:
+        """The share of each query's sessions that the guard gives to the new ranker."""
+        if not self.production.exact:
+            return np.full(self.data.queries, blind_share(guard.keep, guard.slack))
+        total = total_weights(self.data.offsets, self.weights, self.production.filled)
+        allowed = guard.slack * total + TOLERANCE * self.weights.max()
+        return mixing_shares(omega, omega0, self.data.offsets, allowed, guard.keep)
+
+    def compared(
+        self, evidence: Evidence, measured: Floats | None = None
+    ) -> tuple[Floats, Floats, Evidence]:
+        """Exposures served and of production, and the evidence, with what items lack."""
+        weights = self.weights if measured is None else measured
+        wider, omega, omega0 = with_outside(evidence, *self.exposures(measured), weights)
+        return omega, omega0, wider
+
+
+def scores_on(policy: Policy | None, data: RankingData, name: str) -> Floats:
+    """Scores of a policy on all documents: computed once, whatever they are then needed for."""
+    return all_scores(check_policy(policy, data, name), data, name)
 
 
 def evidence_for(
     ranker: Policy,
     data: RankingData,
     judged: Counts,
-    users: ClickModel,
+    click_model: ClickModel,
     production: ProductionPolicy,
     weights: Floats,
 ) -> Evidence:
     """What the sessions to judge by say, with the ranker's own regression where it has one."""
     predictions = ranker.relevance(data) if isinstance(ranker, Ranker) else None
-    shown = production.rank_probabilities(users.ranks)
-    return Evidence(judged, users, by_policy(production, users, weights), predictions, shown)
+    shown = production.rank_probabilities(click_model.ranks)
+    return Evidence(
+        judged, click_model, by_policy(production, click_model, weights), predictions, shown
+    )
 
 
 MATTERS = 0.1
 """Deviation of click rates, as a share of them, from which a click model is not relied on."""
 
 
-def known_misfits(users: ClickModel, fit: ProductionFit, judged: Counts) -> tuple[str, ...]:
+def find_misfits(click_model: ClickModel, fit: ProductionFit, judged: Counts) -> tuple[str, ...]:
     """What is known to be wrong of what every estimate rests on, in words."""
     problems = []
-    if users.doubt:
-        problems.append(users.doubt)
+    if click_model.doubt:
+        problems.append(click_model.doubt)
     else:
-        problems += _contradicted(users, judged)
+        problems += _contradictions(click_model, judged)
     if fit.fits is False:
         problems.append(f"production's policy does not fit ({fit.sentence.rstrip('.')})")
     return tuple(problems)
 
 
-def estimator_for(known: Evidence) -> tuple[str, str]:
+def estimator_for(evidence: Evidence) -> tuple[str, str]:
     """Estimator and control variate: doubly robust where there are predictions."""
-    return ("affine-ips", "additive") if known.predictions is None else ("dr", "none")
+    return ("affine-ips", "additive") if evidence.predictions is None else ("dr", "none")
 
 
-def _contradicted(users: ClickModel, judged: Counts) -> list[str]:
+def _contradictions(click_model: ClickModel, judged: Counts) -> list[str]:
     """Whether the sessions to judge by speak against the click model, wherever it is from."""
     rate = float(judged.clicks.sum() / max(int(judged.impressions.sum()), 1))
-    check = check_click_model(judged, users)
+    check = check_click_model(judged, click_model)
     if check.p_value >= SIGNIFICANT or check.size < MATTERS * rate:
         return []
     said = check.verdict.rstrip(".")

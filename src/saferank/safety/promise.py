@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from saferank.errors import require
+from saferank.learning import Ranker
 
 
 @dataclass(frozen=True)
@@ -29,3 +30,19 @@ class Promise:
             f"keeps {100 * self.keep:g} % of production's utility up to a slack of "
             f"{100 * self.slack:g} % of the largest possible"
         )
+
+
+def promise_of(ranker: object, keep: float | None = None, slack: float | None = None) -> Promise:
+    """The promise asked for; what is not said is as the ranker was learned with, else 0.9, 0.01.
+
+    Examples
+    --------
+    >>> promise_of([1.0, 2.0], keep=0.8)
+    Promise(keep=0.8, slack=0.01)
+    """
+    own: tuple[float | None, float | None] = (None, None)
+    if isinstance(ranker, Ranker):
+        own = (ranker.provenance.keep, ranker.provenance.slack)
+    kept = [value for value in (keep, own[0], Promise.keep) if value is not None]
+    slacks = [value for value in (slack, own[1], Promise.slack) if value is not None]
+    return Promise(kept[0], slacks[0])

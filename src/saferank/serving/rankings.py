@@ -79,7 +79,7 @@ class Serving:
         one, fit = self.certified.certificate, self.certified.fit
         temperature = None if fit is None or fit.kind != "sampled" else fit.temperature
         return Guard(
-            self.ranker, production, keep=one.promise.keep, slack=one.promise.slack,
+            self.ranker, production, one.promise,
             weights=one.weights, deployed=one.deployed, production_kind=one.production_kind,
             production_temperature=1.0 if temperature is None else temperature,
         )  # fmt: skip

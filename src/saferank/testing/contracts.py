@@ -28,7 +28,7 @@ from saferank.scorers.networks import ModuleFactory
 class _World(NamedTuple):
     data: RankingData
     production: Floats
-    users: ClickModel
+    click_model: ClickModel
     counts: Counts
     weights: Floats
 
@@ -37,16 +37,16 @@ class _World(NamedTuple):
 def _world() -> _World:
     data = synthetic("small", queries=8, seed=1).train
     production = np.random.default_rng(0).normal(size=data.documents)
-    users = trust_bias()
-    counts = simulate(data, production, users, sessions=400, seed=0, judge=0)
-    return _World(data, production, users, counts, users.exposure_weights)
+    click_model = trust_bias()
+    counts = simulate(data, production, click_model, sessions=400, seed=0, judge=0)
+    return _World(data, production, click_model, counts, click_model.exposure_weights)
 
 
 def _evidence(counts: Counts, production: Floats, *, predictions: bool = True) -> Evidence:
     world = _world()
-    known = exact(production, counts.offsets, world.users, world.weights)
+    known = exact(production, counts.offsets, world.click_model, world.weights)
     guess = np.linspace(0.1, 0.9, counts.documents)
-    return Evidence(counts, world.users, known, guess if predictions else None, labels=guess)
+    return Evidence(counts, world.click_model, known, guess if predictions else None, labels=guess)
 
 
 def _holds(what: str, holds: bool) -> None:
@@ -83,7 +83,7 @@ def check_estimator(estimator: EstimatorLike, *, averages: bool = True) -> None:
     places, _ = flat.gather(counts.offsets, order)
     turned = _evidence(counts.subset(order), world.production[places])
     kept = Evidence(
-        turned.counts, turned.users, turned.propensities,
+        turned.counts, turned.click_model, turned.propensities,
         evidence.predictions[places] if evidence.predictions is not None else None,
         labels=None if evidence.labels is None else evidence.labels[places],
     )  # fmt: skip
@@ -122,7 +122,7 @@ def check_objective(objective: ObjectiveLike, *, delta: float = 0.5) -> None:
         flat.query_sums(omega0, world.data.offsets), world.data.offsets
     )
     largest = float(np.abs(gain).max())
-    built = entry.build(Context(400, delta, world.weights, world.users, largest))
+    built = entry.build(Context(400, delta, world.weights, world.click_model, largest))
     share = np.full(world.data.queries, 1 / world.data.queries)
     goal = built.on(
         Queries(world.data.offsets, Terms(gain, omega0, total), world.weights, share,

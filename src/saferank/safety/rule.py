@@ -1,0 +1,53 @@
+"""The ship rule: one record from the command line to the page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from saferank.errors import require
+
+RULES = ("auto", "promise", "clicks", "both")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How a verdict is reached: by what, of what is served, and how sure it has to be.
+
+    Examples
+    --------
+    >>> Rule(by="clicks", tolerance=0.01).confidence
+    0.95
+    >>> Rule(by="luck")
+    Traceback (most recent call last):
+    saferank.errors.InputError: `by` must be one of auto, promise, clicks, both; got 'luck'.
+    """
+
+    by: str = "auto"
+    """"promise", "clicks", "both", or "auto": by clicks where there are counts, and by both where
+    the ranker was learned with a promise."""
+    tolerance: float = 0.0
+    """Share of production's clicks that may be lost."""
+    confidence: float = 0.95
+    """Of intervals and of the bound that decides."""
+    method: str | None = None
+    """One of `evaluation.INTERVALS`; None: "clustered", and "normal" with a log, whose rows tell
+    the variance between sessions."""
+    guard: bool = False
+    """Judge the ranker as served with its guard."""
+    same_sessions: bool = False
+    """Make the estimate although the ranker was learned from the same sessions."""
+
+    def __post_init__(self) -> None:
+        require(self.by in RULES, "by", f"one of {', '.join(RULES)}", self.by)
+        require(0 <= self.tolerance < 1, "tolerance", "in [0, 1)", self.tolerance)
+
+    @property
+    def interval(self) -> str:
+        """The method of intervals."""
+        return "clustered" if self.method is None else self.method
+
+    def settle(self, *, counts: bool, promise: bool, log: bool) -> Rule:
+        """The rule with nothing left open: by what is there to decide by."""
+        both = self.by == "auto" and counts and promise
+        method = ("normal" if log else "clustered") if self.method is None else self.method
+        return replace(self, by="both" if both else self.by, method=method)
