@@ -1,5 +1,6 @@
 """Rankers: scorers, the one training loop, the table of methods, saving and loading."""
 
+from saferank.learning.bias_route import fit_bias
 from saferank.learning.descent import Settings
 from saferank.learning.learning import fit_relevance, learn
 from saferank.learning.ranked_lists import ranking_table
@@ -14,6 +15,7 @@ __all__ = [
     "RankingEstimator",
     "Recipe",
     "Settings",
+    "fit_bias",
     "fit_relevance",
     "learn",
     "load",
