@@ -109,8 +109,8 @@ class Identifiability:
 
 
 _ADVICE = (
-    "What can be done: say that lists were in random order (--policy uniform) if they were, swap "
-    "neighbours in some sessions, describe relevance by features (--items), or bring a click model."
+    "What can still be done: say so if lists were in random order (--policy uniform), swap "
+    "neighbours in some sessions, let features tell (--items), or bring a click model."
 )
 
 
