@@ -1,5 +1,6 @@
 """Evaluation: policies by their scores, off-policy estimates with intervals, and the truth."""
 
+from saferank.evaluation.clicks_by_rank import ClickEvaluation, evaluate_clicks
 from saferank.evaluation.controls import CONTROLS, EVALUATES
 from saferank.evaluation.intervals import INTERVALS, Interval, QueryScores, interval
 from saferank.evaluation.lower_bound import LowerBound, lower_bound
@@ -13,6 +14,7 @@ __all__ = [
     "CONTROLS",
     "EVALUATES",
     "INTERVALS",
+    "ClickEvaluation",
     "Deployed",
     "Evaluation",
     "Interval",
@@ -23,6 +25,7 @@ __all__ = [
     "Support",
     "Truth",
     "evaluate",
+    "evaluate_clicks",
     "interval",
     "lower_bound",
     "truth",

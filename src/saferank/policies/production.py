@@ -128,9 +128,9 @@ class ProductionPolicy:
             self._within(np.ones(ranks))
             return self.table[:, :ranks]
         assert self.scores is not None
-        chance = _chances(self.scores, ranks, self.offsets, in_order=self.kind == "sorted")
-        own = self._own()
-        return chance if own is None else chance * _at_ranks(own, self.offsets, ranks)
+        return chances_of_lists(
+            self.scores, ranks, self.offsets, in_order=self.kind == "sorted", filled=self._own()
+        )
 
     def _own(self) -> Floats | None:
         """How often each rank shows one of the items."""
@@ -246,6 +246,14 @@ def _chances(scores: Floats, ranks: int, offsets: Ints, *, in_order: bool) -> Fl
     """P(document at rank) of full lists."""
     function = sorted_rank_probabilities if in_order else rank_probabilities
     return function(scores, ranks, offsets)
+
+
+def chances_of_lists(
+    scores: Floats, ranks: int, offsets: Ints, *, in_order: bool, filled: Floats | None = None
+) -> Floats:
+    """P(document at rank) in rankings drawn from scores, or sorted by them, as often as filled."""
+    chance = _chances(scores, ranks, offsets, in_order=in_order)
+    return chance if filled is None else chance * _at_ranks(filled, offsets, ranks)
 
 
 def _at_ranks(filled: Floats, offsets: Ints, ranks: int) -> Floats:
