@@ -22,7 +22,7 @@ from saferank.policies import production_finding
 
 
 def frame(seed: int = 0, sessions: int = 2500, queries: int = 25, ranks: int = 4) -> pd.DataFrame:
-    """A healthy log: six documents a query in random order, attention falls with the rank."""
+    """A healthy log: six documents per query in random order, attention falls with the rank."""
     rng = np.random.default_rng(seed)
     order = rng.permuted(np.tile(np.arange(6), (sessions, 1)), axis=1)[:, :ranks]
     query = rng.integers(0, queries, sessions)

@@ -65,8 +65,8 @@ class Conditions:
         require(self.ranks >= 1, "ranks", "at least 1", self.ranks)
         sane = self.peak == 1 or (self.peak > 0 and self.production_scorer != "trees")
         require(sane, "peak", "positive, and 1 for trees", self.peak)
-        known = ", ".join(LEARNERS)
-        require(self.learner in LEARNERS, "learner", f"one of {known}", self.learner)
+        names = ", ".join(LEARNERS)
+        require(self.learner in LEARNERS, "learner", f"one of {names}", self.learner)
         require(0 < self.validation <= 1, "validation", "in (0, 1]", self.validation)
 
     @property

@@ -75,8 +75,12 @@ class Log:
             return replace(observed, omega=self.policy.exposure(weights))
         if self.data.production is None:
             return observed
-        known = exact(self.data.production, self.data.offsets, click_model, weights)
-        return replace(known, rho=observed.rho, seen=observed.seen) if averaged else known
+        propensities = exact(self.data.production, self.data.offsets, click_model, weights)
+        return (
+            replace(propensities, rho=observed.rho, seen=observed.seen)
+            if averaged
+            else propensities
+        )
 
 
 def total_weight(offsets: flat.Ints, weights: Floats) -> Floats:

@@ -77,9 +77,9 @@ class Recipe:
 
     def changed(self, **changes: Any) -> Recipe:
         """The recipe with other parts; a promise to keep a share is PRPO's delta with a floor."""
-        known = {part.name for part in fields(self)}
-        unknown = sorted(set(changes) - known)
-        require(not unknown, "options", f"among {', '.join(sorted(known))}", unknown)
+        names = {part.name for part in fields(self)}
+        unknown = sorted(set(changes) - names)
+        require(not unknown, "options", f"among {', '.join(sorted(names))}", unknown)
         recipe = replace(self, **changes)
         return recipe if recipe.keep is None else recipe._promising("start" in changes)
 
@@ -141,7 +141,9 @@ def recipe_of(method: str | Recipe | None, changes: dict[str, Any]) -> tuple[str
     if isinstance(method, Recipe):
         recipe = method.changed(**changes)
         parts = (recipe.gain, recipe.objective)
-        return " x ".join(one if isinstance(one, str) else part_name(one) for one in parts), recipe
+        return " x ".join(
+            part if isinstance(part, str) else part_name(part) for part in parts
+        ), recipe
     name = default_method(changes.get("keep")) if method is None else method
     require(name in METHODS, "method", f"one of {', '.join(METHODS)}", name)
     return name, METHODS[name].changed(**changes)

@@ -1,6 +1,6 @@
 """The forms of a log, and the rules its rows keep: Ibis expressions that name no engine.
 
-A log has one row a shown document (`click`), or is already summed (`impressions`, `clicks`). Every
+A log has one row per shown document (`click`), or is summed (`impressions`, `clicks`). Every
 row gets a `place`: its rank if it is kept, `BEYOND` if that lies below the cut, and otherwise minus
 the number of the first rule that it breaks. Rows are grouped by their place instead of their rank,
 so checking a log costs neither a pass nor a column of its own.
@@ -148,10 +148,10 @@ def _day(table: Any, name: str) -> Any | None:
     kinds = table.schema()
     dates = [c for c, kind in kinds.items() if kind.is_date() or kind.is_timestamp()]
     texts = [c for c in _DAYS if c in kinds and kinds[c].is_string()]
-    found = next((c for c in (name, *dates, *texts) if c in kinds), None)
-    if found is None:
+    column = next((c for c in (name, *dates, *texts) if c in kinds), None)
+    if column is None:
         return None
-    column = table[found]
+    column = table[column]
     if column.type().is_timestamp():
         column = column.date()
     return column.substr(0, 10) if column.type().is_string() else column.cast("string")

@@ -258,8 +258,8 @@ def chances_of_lists(
 
 def _at_ranks(filled: Floats, offsets: Ints, ranks: int) -> Floats:
     share = np.zeros((offsets.size - 1, ranks))
-    known = min(ranks, filled.shape[1])
-    share[:, :known] = filled[:, :known]
+    covered = min(ranks, filled.shape[1])
+    share[:, :covered] = filled[:, :covered]
     return flat.repeat_per_document(share, offsets)
 
 

@@ -83,48 +83,50 @@ def check_log(
         "engine": engine, "columns": columns, "where": where, "top": top,
         "use_sessions": use_sessions, "exclude": exclude,
     }  # fmt: skip
-    with counted(log, rank_from=1 if rank_from is None else rank_from, **options) as found:
-        if not (found.report.from_zero and rank_from is None):
-            return _checked(found, items, production)
-    with counted(log, rank_from=0, **options) as found:
-        health = _checked(found, items, production)
-        return replace(health, findings=(judgements.origin(found.report), *health.findings))
+    with counted(log, rank_from=1 if rank_from is None else rank_from, **options) as counted_log:
+        if not (counted_log.report.from_zero and rank_from is None):
+            return _checked(counted_log, items, production)
+    with counted(log, rank_from=0, **options) as counted_log:
+        health = _checked(counted_log, items, production)
+        return replace(health, findings=(judgements.origin(counted_log.report), *health.findings))
 
 
 def _checked(
-    found: Counted, items: RankingData | None, production: FindProduction | None
+    counted_log: Counted, items: RankingData | None, production: FindProduction | None
 ) -> LogHealth:
-    if found.report.groups == 0:
+    if counted_log.report.groups == 0:
         raise InputError(
-            f"the log must have rows to check; none of its {found.report.rows:,} is kept."
+            f"the log must have rows to check; none of its {counted_log.report.rows:,} is kept."
         )
-    return _judged(found, items, production)
+    return _judged(counted_log, items, production)
 
 
 def _judged(
-    found: Counted, items: RankingData | None, production: FindProduction | None
+    counted_log: Counted, items: RankingData | None, production: FindProduction | None
 ) -> LogHealth:
-    by_rank, by_day = measures.by_rank(found), measures.by_day(found)
-    queries, robots = measures.queries(found), find_robots(found)
-    documents, overlap = measures.documents(found), measures.overlap(found)
+    by_rank, by_day = measures.by_rank(counted_log), measures.by_day(counted_log)
+    queries, robots = measures.queries(counted_log), find_robots(counted_log)
+    documents, overlap = measures.documents(counted_log), measures.overlap(counted_log)
     findings = [
         judgements.size(queries, documents),
-        judgements.rows(found.report),
-        judgements.clicks(found.report),
+        judgements.rows(counted_log.report),
+        judgements.clicks(counted_log.report),
         judgements.ranks(by_rank),
         judgements.lengths(by_rank, queries.sessions),
         judgements.once(queries),
         judgements.variety(queries),
         judgements.links(documents, overlap, queries),
-        judgements.duplicates(found.report, found.log.has_sessions),
-        judgements.robots(found.report, robots),
+        judgements.duplicates(counted_log.report, counted_log.log.has_sessions),
+        judgements.robots(counted_log.report, robots),
     ]
     if by_day:
         findings.append(judgements.drift(by_day))
     alignment = None
     if items is not None:
-        counts, alignment = align(found.table(None), items, skip_bad=True)
+        counts, alignment = align(counted_log.table(None), items, skip_bad=True)
         findings += [judgements.support(alignment), judgements.known(alignment)]
         if items.production is not None and production is not None and counts.total > 0:
             findings.append(production(counts, items.production))
-    return LogHealth(found.report, tuple(findings), by_rank, by_day, overlap, robots, alignment)
+    return LogHealth(
+        counted_log.report, tuple(findings), by_rank, by_day, overlap, robots, alignment
+    )

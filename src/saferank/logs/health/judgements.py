@@ -135,12 +135,12 @@ def lengths(by_rank: Sequence[Rate], sessions: int) -> Finding:
     return Finding("full lists", share, "note" if share >= HALF else "warning", meaning, advice)
 
 
-def _errors_apart(one: Rate, other: Rate) -> float:
+def _errors_apart(first: Rate, second: Rate) -> float:
     """By how many standard errors a click rate exceeds another."""
-    shown = one.impressions + other.impressions
-    rate = (one.clicks + other.clicks) / shown
-    variance = rate * (1 - rate) * (1 / one.impressions + 1 / other.impressions)
-    return (one.rate - other.rate) / math.sqrt(variance) if variance > 0 else 0.0
+    shown = first.impressions + second.impressions
+    rate = (first.clicks + second.clicks) / shown
+    variance = rate * (1 - rate) * (1 / first.impressions + 1 / second.impressions)
+    return (first.rate - second.rate) / math.sqrt(variance) if variance > 0 else 0.0
 
 
 def once(queries: Queries) -> Finding:
@@ -205,9 +205,9 @@ def _listed(ranks: list[int]) -> str:
     return f"{shown}, ..." if len(ranks) > 6 else shown
 
 
-def duplicates(report: CountReport, known: bool) -> Finding:
+def duplicates(report: CountReport, has_sessions: bool) -> Finding:
     """Rows that were logged more than once."""
-    if not known:
+    if not has_sessions:
         advice = "Log a session_id: without it repeated rows cannot be found."
         return Finding("duplicates", "unknown", "note", "The log has no session_id.", advice)
     share = report.duplicates / max(1, report.rows)
@@ -218,10 +218,10 @@ def duplicates(report: CountReport, known: bool) -> Finding:
     return Finding("duplicates", report.duplicates, "warning", meaning, advice)
 
 
-def robots(report: CountReport, found: Robots) -> Finding:
+def robots(report: CountReport, suspects: Robots) -> Finding:
     """Clicks that no person makes, and who makes them."""
-    share = min(1.0, found.most_clicks / max(1, report.clicks))
-    meaning = f"{share:.2%} of the clicks look like those of robots: {found.sentence()}"
+    share = min(1.0, suspects.most_clicks / max(1, report.clicks))
+    meaning = f"{share:.2%} of the clicks look like those of robots: {suspects.sentence()}"
     if share <= ROBOT_CLICKS:
         return Finding("robots", share, "good", meaning)
     advice = "Write them to a list with --robots FILE, look at it, and count with --exclude FILE."
