@@ -112,7 +112,7 @@ def read_log(
         *(name for name in maybe if names[name] in table.columns),
     ]
     more = {}
-    day = _day(table, names["day"])
+    day = day_of(table, names["day"])
     if day is not None:
         more["day"] = day
     if hashed is not None and not has_sessions:
@@ -143,7 +143,7 @@ def read_log(
     )
 
 
-def _day(table: Any, name: str) -> Any | None:
+def day_of(table: Any, name: str) -> Any | None:
     """The day of each row as text: of the named column, or of the first that looks like a date."""
     kinds = table.schema()
     dates = [c for c, kind in kinds.items() if kind.is_date() or kind.is_timestamp()]
