@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saferank.cli.log_options import ItemColumn, columns_of
+from saferank.cli.log_options import ItemColumn, PolicySaid, columns_of
 from saferank.cli.output import Json, print_json, print_table
 from saferank.cli.outputs import check_outputs
 
@@ -33,13 +33,7 @@ def bias(
             "features) or policy. [default: what the log allows]"
         ),
     ] = None,
-    policy: Annotated[
-        str,
-        typer.Option(
-            help="What is known of production: auto (by the log), uniform (lists in random order), "
-            "recorded (propensities), score (drawn by production_score), none."
-        ),
-    ] = "auto",
+    policy: PolicySaid = "auto",
     scorer: Annotated[
         str | None,
         typer.Option(

@@ -123,8 +123,11 @@ class _Ways:
         return identifiability(self.counts.part("learn"), least=least)
 
     def _known(self) -> KnownPolicy | None:
-        scores = None if self.data is None else self.data.production
-        return known_policy(self.counts, scores, self.policy)
+        if self.data is None:
+            return known_policy(self.counts, None, self.policy)
+        return known_policy(
+            self.counts, self.data.production, self.policy, features=self.data.features
+        )
 
     def _by_policy(self, known: KnownPolicy | None, few: str) -> dict[str, Any]:
         if known is None:

@@ -117,8 +117,12 @@ def read_counts(path: str | Path, *, ranks: int | None = None) -> Counts:
 
     Their parts are as those of `align`.
     """
-    table = CountTable.open(path)
-    with _tables(table, None, EngineChoice()) as tables:
+    return arrays_of(CountTable.open(path), ranks=ranks)
+
+
+def arrays_of(counts: CountTable, *, ranks: int | None = None) -> Counts:
+    """Counts by ids as arrays, without items."""
+    with _tables(counts, None, EngineChoice()) as tables:
         return tables.arrays(tables.top(ranks))
 
 

@@ -12,12 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from saferank._core import flat
+from saferank._core.flat import Array
 from saferank.clicks import KnownPolicy
 from saferank.counts import Counts
 from saferank.errors import InputError, require
-from saferank.policies.choosing import choose_production
+from saferank.policies.choosing import LEVEL, choose_production
 from saferank.policies.production import filled_ranks
 from saferank.policies.production_fit import ProductionFit
+from saferank.policies.random_order import random_order_p_value
 from saferank.policies.recorded import TOLD, of_sessions, told_share
 
 Said = Literal["auto", "uniform", "recorded", "score", "none"]
@@ -26,7 +28,11 @@ SAID: tuple[Said, ...] = get_args(Said)
 
 
 def known_policy(
-    counts: Counts, scores: npt.ArrayLike | None = None, said: str = "auto"
+    counts: Counts,
+    scores: npt.ArrayLike | None = None,
+    said: str = "auto",
+    *,
+    features: Array | None = None,
 ) -> KnownPolicy | None:
     """Production's probabilities of documents at ranks, where they are known.
 
@@ -36,6 +42,7 @@ def known_policy(
     scores : production's scores, one per document, where they are known.
     said : one of `SAID`: that lists were in `uniform` random order, that propensities were
         `recorded`, that lists were drawn by the `score`, `none`; or `auto`.
+    features : documents x features; that lists were uniform is refused if one tells their order.
 
     Returns
     -------
@@ -70,17 +77,24 @@ def known_policy(
         raise InputError(f"`policy` must be what made the log: {fit.sentence}")
     if said == "auto" and (fit.kind not in ("uniform", "sampled") or not fit.fits):
         return None
-    return KnownPolicy(policy.rank_probabilities(counts.ranks), _how(fit))
+    why = fit.sentence if fit.fits else _as_said(fit, everything, features)
+    return KnownPolicy(policy.rank_probabilities(counts.ranks), why)
 
 
-def _how(fit: ProductionFit) -> str:
-    if fit.fits:
-        return fit.sentence
-    words = {"uniform": "uniformly random lists", "sampled": "lists drawn by the score"}
-    return (
-        f"Production is taken for {words[fit.kind]}, as you say; lists are too seldom repeated for "
-        "the log to confirm it."
-    )
+def _as_said(fit: ProductionFit, counts: Counts, features: Array | None) -> str:
+    """How a policy is known that the log is too small to confirm, unless it contradicts it."""
+    if fit.kind != "uniform":
+        return "Production is taken to draw lists by its score, as you say."
+    said = "Lists are taken to be in uniformly random order, as you say"
+    p_value = None if features is None else random_order_p_value(counts, features)
+    if p_value is None:
+        return f"{said}; nothing else in the log can confirm it."
+    if p_value < LEVEL:
+        raise InputError(
+            "`policy` must be what made the log: lists are not in random order, as features tell "
+            f"the ranks (p = {p_value:.2g})."
+        )
+    return f"{said}, and no feature tells the order (p = {p_value:.2g})."
 
 
 def _recorded(counts: Counts) -> tuple[KnownPolicy | None, str]:

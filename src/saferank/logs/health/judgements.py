@@ -143,11 +143,11 @@ def _errors_apart(first: Rate, second: Rate) -> float:
     return (first.rate - second.rate) / math.sqrt(variance) if variance > 0 else 0.0
 
 
-def once(queries: Queries) -> Finding:
+def once(queries: Queries, *, policy_known: bool = False) -> Finding:
     """Queries of which a single session is known."""
     share = queries.seen_once / max(1, queries.total)
     meaning = f"{share:.1%} of the queries were seen once: of those only features can be learned."
-    if share <= MANY_SEEN_ONCE:
+    if share <= MANY_SEEN_ONCE or policy_known:
         return Finding("queries seen once", share, "good", meaning)
     advice = "Count a longer time, or map spellings of a query to one query_id."
     return Finding("queries seen once", share, "warning", meaning, advice)
@@ -175,7 +175,9 @@ def variety(queries: Queries) -> Finding:
     return Finding("always the same order", share, "problem", f"{meaning}.", advice)
 
 
-def links(documents: Documents, overlap: Overlap, queries: Queries) -> Finding:
+def links(
+    documents: Documents, overlap: Overlap, queries: Queries, *, policy_known: bool = False
+) -> Finding:
     """Can the ranks' click rates be told apart from the documents'?"""
     share = documents.several_ranks / max(1, documents.total)
     parts = overlap.components(LINK)
@@ -183,6 +185,9 @@ def links(documents: Documents, overlap: Overlap, queries: Queries) -> Finding:
         f"{share:.1%} of the documents were seen at several ranks; they link the ranks into "
         f"{len(parts)} group{'s' if len(parts) > 1 else ''}"
     )
+    if policy_known:
+        meaning += "; production's policy, which is known, compares them anyway."
+        return Finding("overlap between ranks", share, "good", meaning)
     if len(parts) == 1 and _fixed(queries):
         meaning += ", only because documents came or went: the order itself never varied."
         return Finding("overlap between ranks", share, "warning", meaning, _VARY)
