@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from saferank.cli.app import main
-from saferank.clicks import ClickModel, canonical, trust_bias
+from saferank.clicks import ClickModel, trust_bias
+from saferank.clicks.bias import canonical
 from saferank.counts import CountTable
 from saferank.data import read_items
 from saferank.logs import align

@@ -8,8 +8,8 @@ import pytest
 import saferank as sr
 from saferank.counts import Counts
 from saferank.errors import InputError
-from saferank.estimators import CLICK_ESTIMATORS, RankEvidence, interpolation
-from saferank.evaluation import evaluate_clicks
+from saferank.estimators.rank_form import CLICK_ESTIMATORS, RankEvidence, interpolation
+from saferank.evaluation.clicks_by_rank import evaluate_clicks
 from saferank.plackett_luce import rank_probabilities
 from saferank.policies import ProductionPolicy
 

@@ -17,8 +17,9 @@ from saferank._core.charts import save_chart
 from saferank.counts import Counts
 from saferank.data import RankingData
 from saferank.errors import InputError
-from saferank.logs import Finding, LogHealth, check_log, click_rate_chart
-from saferank.policies import production_finding
+from saferank.logs import LogHealth, check_log
+from saferank.logs.health import Finding, click_rate_chart
+from saferank.policies.finding import production_finding
 
 
 def frame(seed: int = 0, sessions: int = 2500, queries: int = 25, ranks: int = 4) -> pd.DataFrame:

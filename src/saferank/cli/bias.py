@@ -69,7 +69,7 @@ def bias(
     Sessions that were set aside to judge a ranker by are left out.
     """
     from saferank.clicks.bias.rank_curves import save_chart
-    from saferank.learning import fit_bias
+    from saferank.learning.bias_route import fit_bias
 
     check_outputs([output, chart], [counts, items], ["click model"])
     table, data, matched = _read(counts, items, column, skip_bad)

@@ -38,7 +38,8 @@ def inspect_command(
 
     Example: saferank data inspect items.parquet --column query_id=term
     """
-    from saferank.data import describe_columns, inspect, load, read_items
+    from saferank.data import inspect, load, read_items
+    from saferank.data.items import describe_columns
 
     columns: tuple[ColumnFacts, ...] = ()
     if path.is_dir():

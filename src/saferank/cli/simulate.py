@@ -77,7 +77,7 @@ def simulate(
     a few queries.
     """
     from saferank import clicks
-    from saferank.counts import save_counts
+    from saferank.counts.counts_file import save_counts
     from saferank.data import write_items
 
     check_outputs([output, items], [data, users], ["log" if rows else "counts", "items"])

@@ -11,7 +11,7 @@ from saferank._core.charts import COLOURS, DASHES, scale
 from saferank.experiments.learning_curves import CURVES, Curve, curves_of
 from saferank.experiments.results import Results, prediction_interval
 from saferank.metrics import dcg_weights
-from saferank.objectives import prpo
+from saferank.objectives.exposure import prpo
 
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 # colour, dashes, and where the name stands: apart when the two lines are level

@@ -10,15 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from saferank._core.files import write_json
-from saferank.clicks import (
-    USERS,
-    ClickModel,
-    Users,
-    blend,
-    epsilon_adversarial,
-    position_bias,
-    trust_bias,
-)
+from saferank.clicks import USERS, ClickModel, Users, position_bias, trust_bias
+from saferank.clicks.models import blend
+from saferank.clicks.users import epsilon_adversarial
 from saferank.data import Collection, RankingData, load, synthetic
 from saferank.data.cache import cached
 from saferank.data.synthetic import PRESETS as SHAPES

@@ -3,7 +3,7 @@
 from saferank.learning.bias_route import fit_bias
 from saferank.learning.descent import Settings
 from saferank.learning.learning import fit_relevance, learn
-from saferank.learning.ranked_lists import ranking_table
+from saferank.learning.ranked_lists import ranking_table as ranking_table
 from saferank.learning.ranker import Provenance, Ranker
 from saferank.learning.recipe import METHODS, Recipe
 from saferank.learning.sklearn_face import RankingEstimator
@@ -19,7 +19,6 @@ __all__ = [
     "fit_relevance",
     "learn",
     "load",
-    "ranking_table",
 ]
 
 load = Ranker.load

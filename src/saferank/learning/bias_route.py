@@ -13,7 +13,7 @@ from saferank.counts import Counts
 from saferank.data import RankingData, Scaling
 from saferank.errors import InputError, require
 from saferank.learning.predicting import cross_fitted, default_scorer
-from saferank.policies import known_policy
+from saferank.policies.knowing import known_policy
 
 FITS = {"trust": fit_trust_bias, "position": fit_position_bias}
 

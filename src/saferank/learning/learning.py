@@ -14,9 +14,12 @@ from saferank._core.flat import Floats
 from saferank._core.seeds import derive
 from saferank.clicks import ClickModel
 from saferank.counts import Counts
-from saferank.data import RankingData, Scaling, match_features
+from saferank.data import RankingData, Scaling
+from saferank.data.matching import match_features
 from saferank.errors import InputError, require
-from saferank.estimators import LOSSES, Evidence, estimator_of
+from saferank.estimators import Evidence
+from saferank.estimators.regression import LOSSES
+from saferank.estimators.table import estimator_of
 from saferank.learning.descent import History, Part
 from saferank.learning.families import Run, Scorer, family
 from saferank.learning.goals import ImitationGoal, PointwiseGoal
@@ -27,15 +30,10 @@ from saferank.learning.recipe import METHODS, Recipe, recipe_of
 from saferank.learning.run_key import run_key
 from saferank.learning.shown import Production, Shown, settle_production
 from saferank.learning.stopping import Curves, Pass, fit_in_passes, folds, split
-from saferank.objectives import (
-    Context,
-    Goal,
-    Objective,
-    Queries,
-    Terms,
-    objective_entry,
-    schedule,
-)
+from saferank.objectives import Context, Objective, Terms, schedule
+from saferank.objectives.goals import Goal
+from saferank.objectives.in_exposures import Queries
+from saferank.objectives.table import objective_entry
 
 Given = tuple[RankingData, Counts | None]
 

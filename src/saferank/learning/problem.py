@@ -12,7 +12,8 @@ from saferank.clicks import ClickModel
 from saferank.counts import Counts
 from saferank.data import RankingData
 from saferank.errors import require
-from saferank.estimators import Estimator, Evidence, Propensities, exact, from_log
+from saferank.estimators import Estimator, Evidence, Propensities
+from saferank.estimators.propensities import exact, from_log
 from saferank.objectives import Terms
 from saferank.plackett_luce import exposure
 from saferank.policies import ProductionPolicy

@@ -19,14 +19,16 @@ import saferank
 from saferank._core.files import atomic_folder, read_json, write_json
 from saferank._core.flat import Floats, Ints, top
 from saferank._core.records import convert, from_dict
-from saferank.data import ArrowTable, FeatureSchema, RankingData, Scaling, match_features
-from saferank.data.features import listed
+from saferank.data import RankingData, Scaling
+from saferank.data.features import FeatureSchema, listed
+from saferank.data.frames import ArrowTable
 from saferank.data.items.tables import ItemsSource, read_items, read_rows
+from saferank.data.matching import match_features
 from saferank.errors import InputError, InputWarning, require
 from saferank.learning.families import SCORERS, Networks, Scorer
 from saferank.learning.ranked_lists import ranking_table
 from saferank.plackett_luce import sample
-from saferank.policies import ProductionFit
+from saferank.policies.production_fit import ProductionFit
 from saferank.scorers.networks import ModuleFactory
 from saferank.scorers.tree_names import as_tree_names
 from saferank.scorers.tree_scorer import TreeScorer

@@ -12,7 +12,8 @@ from saferank.counts import Counts
 from saferank.data import RankingData
 from saferank.errors import require
 from saferank.learning.ranker import Ranker
-from saferank.policies import ProductionFit, ProductionPolicy, choose_production
+from saferank.policies import ProductionPolicy, choose_production
+from saferank.policies.production_fit import ProductionFit
 from saferank.policies.recorded import by_propensities
 
 Production = Ranker | npt.ArrayLike | None

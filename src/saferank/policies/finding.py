@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from saferank._core.flat import Array, Floats
 from saferank.counts import Counts
 from saferank.errors import InputError
-from saferank.logs import Finding
+from saferank.logs.health import Finding
 from saferank.policies.choosing import choose_production
 from saferank.policies.knowing import known_policy
 

@@ -16,12 +16,8 @@ from saferank._core import flat
 from saferank._core.flat import Floats, Ints
 from saferank.counts import Counts
 from saferank.errors import InputError, require
-from saferank.plackett_luce import (
-    deterministic_exposure,
-    exposure,
-    rank_probabilities,
-    sorted_rank_probabilities,
-)
+from saferank.plackett_luce import deterministic_exposure, exposure, rank_probabilities
+from saferank.plackett_luce.exact import sorted_rank_probabilities
 
 Kind = Literal["sampled", "sorted", "observed", "recorded", "uniform"]
 KINDS: tuple[Kind, ...] = get_args(Kind)

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from saferank.data import FeatureSchema, RankingData
+from saferank.data import RankingData
+from saferank.data.features import FeatureSchema
 
 _UNFIT: Final = re.compile(r"[\s\",:\[\]{}]|[^\x20-\uffff]")
 

@@ -13,8 +13,9 @@ from saferank._core import flat
 from saferank._core.flat import Array, Floats
 from saferank.data import RankingData
 from saferank.errors import InputError, require
-from saferank.evaluation import Deployed, Policy
-from saferank.learning import Ranker, ranking_table
+from saferank.evaluation.scored_policies import Deployed, Policy
+from saferank.learning import Ranker
+from saferank.learning.ranked_lists import ranking_table
 from saferank.safety.assessment import FILE, Assessment
 from saferank.safety.guard import Guard, draw
 
@@ -88,7 +89,7 @@ class Serving:
 
 def read_sessions(path: str | Path) -> pa.Table:
     """A table of `query_id, session_id`: who is to get a ranking of which query."""
-    from saferank.data import read_table
+    from saferank.data.table_files import read_table
 
     table = read_table(path)
     lacking = [name for name in ("query_id", "session_id") if name not in table.column_names]

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from saferank.counts import Counts, Overlap, overlap
+from saferank.counts import Counts, overlap
+from saferank.counts.overlap import Overlap
 
 WEAK_LINK = 100.0
 """Sessions below which a link between ranks is called weak."""
