@@ -14,10 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.measure import Row, info
-from saferank.experiments import PRESETS
-from saferank.experiments.learning_curves import Curve
-from saferank.experiments.study import fingerprint, open_collection
-from saferank.experiments.sweep import sweep
+from saferank.experiments import PRESETS, Curve, open_collection, sweep
+from saferank.experiments.study import fingerprint
 
 QUERIES = int(os.environ.get("SAFERANK_STUDY_QUERIES", "2000"))
 PRESET = os.environ.get("SAFERANK_STUDY_PRESET", "quick")

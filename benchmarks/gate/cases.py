@@ -149,6 +149,7 @@ def _verdict(
         "clicks": _interval(clicks.get("difference")),
         "clicks_at_least": (clicks.get("bound") or {}).get("lower"),
         "clicks_of_production": clicks.get("production"),
+        "doubts": said.get("doubts"),
         "policy": (said.get("fit") or {}).get("kind"),
         "unsure": decision.get("unsure"),
         "deployed": deployed,

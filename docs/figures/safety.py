@@ -13,7 +13,6 @@ import numpy as np
 import saferank as sr
 from saferank._core.flat import query_sums
 from saferank.clicks import ClickModel, Users, relevance
-from saferank.clicks.users import adversarial
 from saferank.data import Collection
 from saferank.learning import Ranker, Settings, learn
 
@@ -23,7 +22,7 @@ USERS: dict[str, tuple[Users, ClickModel]] = {
     "trust bias": (TRUST, TRUST),
     "misspecified": (TRUST, sr.clicks.position_bias()),
     "cascade": (sr.clicks.cascade(), TRUST),
-    "adversarial": (adversarial(TRUST), TRUST),
+    "adversarial": (sr.clicks.adversarial(TRUST), TRUST),
 }
 """Who clicks, and what the learner takes them for."""
 SESSIONS = 100_000

@@ -17,8 +17,7 @@ from saferank.learning import Ranker, Settings, learn
 from saferank.metrics import mean, ndcg
 from saferank.plackett_luce import expected_ndcg, exposure, rank_probabilities
 from saferank.report import write_page
-from saferank.safety import Assessment, assess
-from saferank.safety.assessment import TrueChange
+from saferank.safety import Assessment, TrueChange, assess
 
 K = 5
 LEARNED = ("ips", "dr", "safe-dr", "prpo")

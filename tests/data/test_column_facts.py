@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 from typer.testing import CliRunner
 
 from saferank.cli.app import app
-from saferank.data import RankingData, read_items
-from saferank.data.items import describe_columns, feature_sentences
+from saferank.data import RankingData, describe_columns, feature_sentences, read_items
 
 ROWS = 2000
 

@@ -54,7 +54,6 @@ def check(
         ),
     ] = None,
     ignore_sessions: options.IgnoreSessions = False,
-    policy: options.PolicySaid = "auto",
     engine: options.Engine = "duckdb",
     memory: options.Memory = None,
     spill: options.Spill = None,
@@ -82,7 +81,6 @@ def check(
         exclude=exclude,
         use_sessions=not ignore_sessions,
         production=policies.production_finding,
-        policy=policies.PolicyFinding(policy),
     )
     if chart is not None:
         save_chart(logs.click_rate_chart(health), chart)

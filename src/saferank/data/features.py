@@ -73,9 +73,7 @@ class FeatureSchema:
 
     def to_dict(self) -> dict[str, Any]:
         """The schema for JSON."""
-        listed = [
-            {**asdict(feature), "categories": list(feature.categories)} for feature in self.features
-        ]
+        listed = [{**asdict(one), "categories": list(one.categories)} for one in self.features]
         return {"features": listed}
 
     @cached_property

@@ -35,7 +35,7 @@ class Gradient(Protocol):
         samples: int = 1000,
         seed: int = 0,
     ) -> Floats:
-        """One value per document."""
+        """One value a document."""
 
 
 def reinforce(

@@ -11,8 +11,7 @@ from saferank._core.files import atomic_file
 from saferank._core.marks import mark
 from saferank.learning import Provenance
 from saferank.report import page_charts
-from saferank.safety import Assessment
-from saferank.safety.changes import Change
+from saferank.safety import Assessment, Change
 
 
 @dataclass(frozen=True)

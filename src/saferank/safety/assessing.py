@@ -12,16 +12,17 @@ from saferank.clicks import ClickModel
 from saferank.counts import Counts
 from saferank.data import RankingData
 from saferank.errors import InputError, require
-from saferank.evaluation import Interval, interval
-from saferank.evaluation.scored_policies import Deployed, Policy, rank_weights
+from saferank.evaluation import Deployed, Interval, Policy, interval
+from saferank.evaluation.scored_policies import rank_weights
 from saferank.evaluation.sessions import LogRows
 from saferank.learning import Provenance, Ranker
 from saferank.logs.sources import LogName
-from saferank.policies.production_fit import ProductionFit
+from saferank.policies import ProductionFit
 from saferank.safety.assessment import Assessment
 from saferank.safety.certificate import Certificate
 from saferank.safety.certifying import certify
 from saferank.safety.decisions import verdict
+from saferank.safety.doubting import doubt_served
 from saferank.safety.estimating import click_change, estimate, filled_share, rows_of
 from saferank.safety.judging import (
     Served,
@@ -157,7 +158,9 @@ def _by_clicks(
         misfits=find_misfits(click_model, fit, judged),
     )
     clicks = click_change(*served.compared(evidence, click_model.alpha), rule, rows)
-    test = estimates.test(clicks, certificate, rule, flatters is not None)
+    supported = estimates.evaluation.support.refusal() is None
+    doubts = doubt_served(served, evidence, counts, rule) if supported else None
+    test = replace(estimates.test(clicks, certificate, rule, flatters is not None), doubts=doubts)
     assessment = Assessment(
         verdict(certificate, test, rule=rule),
         certificate,
@@ -168,7 +171,7 @@ def _by_clicks(
         guarded=rule.guard,
         log=log_facts(fit, counts, judged, click_model),
     )
-    if estimates.evaluation.support.refusal() is not None:
+    if not supported:
         return assessment  # no support, no number
     old = interval(estimates.evaluation.production, rule.interval, rule.confidence)
     return replace(
@@ -178,6 +181,7 @@ def _by_clicks(
         difference=estimates.difference,
         bound=estimates.bound,
         clicks=clicks,
+        doubts=doubts,
     )
 
 

@@ -9,12 +9,10 @@ from typing import Any
 from saferank._core.files import read_json, write_json
 from saferank._core.records import from_dict
 from saferank.errors import InputError, require
-from saferank.evaluation import Interval
-from saferank.evaluation.lower_bound import LowerBound
-from saferank.evaluation.scored_policies import Deployed
-from saferank.evaluation.support import Support
+from saferank.evaluation import Deployed, Interval, LowerBound, Support
+from saferank.evaluation.doubt import DoubtCurve
 from saferank.learning import Ranker
-from saferank.policies.production_fit import ProductionFit
+from saferank.policies import ProductionFit
 from saferank.safety.certificate import Certificate
 from saferank.safety.decisions import Decision
 from saferank.safety.log_facts import LogFacts
@@ -67,6 +65,8 @@ class Assessment:
     """How much more utility than production it has at least."""
     clicks: ClickChange | None = None
     """The same in clicks, which decide."""
+    doubts: DoubtCurve | None = None
+    """The share of production's utility that is certain, the more the click model is doubted."""
     support: Support | None = None
     estimator: str | None = None
     fit: ProductionFit | None = None

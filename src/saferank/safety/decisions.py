@@ -13,10 +13,9 @@ from saferank.clicks import ClickModel
 from saferank.counts import Counts
 from saferank.data import RankingData
 from saferank.errors import require
-from saferank.evaluation import Interval, evaluate, interval
+from saferank.evaluation import Interval, LowerBound, Policy, evaluate, interval
+from saferank.evaluation.doubt import DoubtCurve
 from saferank.evaluation.intervals import query_lower
-from saferank.evaluation.lower_bound import LowerBound
-from saferank.evaluation.scored_policies import Policy
 from saferank.safety.certificate import Certificate
 from saferank.safety.rule import Rule
 
@@ -92,6 +91,8 @@ class ClickTest:
     """Why the numbers cannot be relied on, one sentence each; empty where they can."""
     assumes: tuple[str, ...] = ()
     flatters: bool = False
+    doubts: DoubtCurve | None = None
+    """What is certain of utility, the more the click model is doubted."""
 
     def share(self, value: float) -> float:
         """A difference as a share of production's clicks."""

@@ -36,10 +36,13 @@ class Rule:
     """Judge the ranker as served with its guard."""
     same_sessions: bool = False
     """Make the estimate although the ranker was learned from the same sessions."""
+    doubt: float = 0.0
+    """How far the click model's numbers may be from the truth, as a share of themselves."""
 
     def __post_init__(self) -> None:
         require(self.by in RULES, "by", f"one of {', '.join(RULES)}", self.by)
         require(0 <= self.tolerance < 1, "tolerance", "in [0, 1)", self.tolerance)
+        require(0 <= self.doubt < float("inf"), "doubt", "at least 0", self.doubt)
 
     @property
     def interval(self) -> str:

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from saferank.data import RankingData
-from saferank.data.features import FeatureSchema
+from saferank.data import FeatureSchema, RankingData
 
 _UNFIT: Final = re.compile(r"[\s\",:\[\]{}]|[^\x20-\uffff]")
 
@@ -41,8 +40,7 @@ def as_tree_names(data: RankingData, wanted: FeatureSchema) -> RankingData:
         return data
     words = tree_names(data.schema.names)
     features = (
-        replace(feature, name=word)
-        for feature, word in zip(data.schema.features, words, strict=True)
+        replace(one, name=word) for one, word in zip(data.schema.features, words, strict=True)
     )
     renamed = FeatureSchema(tuple(features))
     if any(renamed.get(name) is None for name in wanted.names):

@@ -1,0 +1,239 @@
+r"""A promise graded by doubt: the share of production's utility that is certain at each doubt.
+
+The doubt says how far each :math:`\alpha_k, \beta_k` of the click model may be from its fitted
+value. Shares :math:`\kappa` are tested upwards by the bound of `saferank.evaluation.doubted_loss`,
+each with click weights of its own that were chosen before the clicks to judge by are seen, until
+the first failure: so all that is certified holds at once, with the stated confidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from saferank._core.flat import Floats
+from saferank.errors import require
+from saferank.estimators import Evidence
+from saferank.evaluation.click_weights import Multipliers
+from saferank.evaluation.doubted_loss import DoubtedLoss
+
+DOUBTS: tuple[float, ...] = (*(np.arange(11) / 20).tolist(), 0.6, 0.8, 1.0)
+"""Where the curve is computed."""
+STEP = 0.01
+"""Doubts between these are rounded up to whole steps."""
+SHARES = (0.2, 0.4, 0.6, 0.8, 0.9, *(np.arange(20, 31) / 20).tolist(), *(np.arange(16, 41) / 10))
+"""Shares of production's utility that are tested in turn."""
+
+
+@dataclass(frozen=True)
+class DoubtCurve:
+    """The share of production's utility that is certain at each doubt, with the same confidence."""
+
+    doubts: tuple[float, ...]
+    shares: tuple[float, ...]
+    unbounded: float
+    """The share that needs no click model: for any user behaviour, on these queries."""
+    stated: float
+    """The doubt that was asked for; `share` is what is certain with it."""
+    share: float
+    wanted: float
+    breakdown: float | None
+    """The largest doubt (at most 1) at which `wanted` is certain; None where it is not even if the
+    click model is right."""
+    slack: float
+    confidence: float
+    method: str
+    per_document: bool = False
+
+    @property
+    def holds(self) -> bool:
+        """Whether the wanted share is certain with the stated doubt."""
+        return self.share >= self.wanted
+
+    @property
+    def for_any_users(self) -> bool:
+        """Whether the wanted share needs no click model at all."""
+        return self.unbounded >= self.wanted
+
+    def to_dict(self) -> dict[str, Any]:
+        """The curve for JSON."""
+        return asdict(self)
+
+
+def doubt_curve(
+    omega: Floats,
+    omega0: Floats,
+    evidence: Evidence,
+    *,
+    doubt: float = 0.2,
+    wanted: float = 1.0,
+    slack: float = 0.0,
+    confidence: float = 0.95,
+    method: str = "clustered",
+    per_document: bool = False,
+    observed: Floats | None = None,
+    unseen: Floats | None = None,
+) -> DoubtCurve:
+    """What share of production's utility is certain if the click model is right to within a doubt.
+
+    Parameters
+    ----------
+    omega, omega0
+        Exposures of the new policy and of production, one per document.
+    evidence
+        Counts of the sessions to judge by, click model, `shown` (P(document at rank) under
+        production), and predictions, from other sessions, of what these may show.
+    doubt
+        The stated doubt: alpha and beta of each rank lie within a factor of 1 +- doubt.
+    wanted
+        The share that a breakdown is looked for.
+    slack
+        Loss that is let pass, as a share of the largest utility; 0 for a plain promise.
+    confidence
+        Of each share, in (0.5, 1).
+    method
+        "clustered" (queries to come), "normal" or "bernstein" (the log's queries).
+    per_document
+        Whether each document may have a bias of its own within the doubt.
+    observed
+        The metric's rank weights, where production is known from frequencies only.
+    unseen
+        Of each query, production's exposure on documents that the log never showed.
+
+    Returns
+    -------
+    DoubtCurve
+        Shares over doubts, the share at the stated one, and the breakdown.
+
+    Examples
+    --------
+    >>> import saferank as sr
+    >>> items = sr.data.synthetic("small", queries=60, seed=0).train
+    >>> model, scores = sr.clicks.trust_bias(), np.zeros(items.documents)
+    >>> counts = sr.clicks.simulate(items, scores, model, sessions=20_000, seed=0)
+    >>> shown = sr.policies.ProductionPolicy.sampled(scores, items.offsets)
+    >>> weights = model.exposure_weights
+    >>> evidence = sr.estimators.Evidence(
+    ...     counts, model, sr.estimators.by_policy(shown, model, weights),
+    ...     shown=shown.rank_probabilities(5),
+    ... )
+    >>> better = sr.plackett_luce.exposure(items.labels, weights, items.offsets)
+    >>> curve = doubt_curve(better, shown.exposure(weights), evidence)
+    >>> curve.share > 1, curve.breakdown > 0.2, curve.unbounded < 0.5
+    (True, True, True)
+    """
+    require(0.5 < confidence < 1, "confidence", "in (0.5, 1)", confidence)
+    require(bool(np.isfinite(doubt)) and doubt >= 0, "doubt", "at least 0", doubt)
+    require(0 <= slack < 1, "slack", "in [0, 1)", slack)
+    loss = DoubtedLoss(
+        omega, omega0, evidence, observed=observed, unseen=unseen, tail=1 - confidence,
+        method=method, per_document=per_document,
+    )  # fmt: skip
+    shares = _Shares(loss, slack, wanted)
+    return DoubtCurve(
+        doubts=DOUBTS,
+        shares=tuple(shares.at(each) for each in DOUBTS),
+        unbounded=shares.unbounded,
+        stated=doubt,
+        share=shares.at(doubt),
+        wanted=wanted,
+        breakdown=shares.breakdown(),
+        slack=slack,
+        confidence=confidence,
+        method=loss.method,
+        per_document=per_document,
+    )
+
+
+class _Shares:
+    """The largest share that is certain at each doubt; never more at a larger one."""
+
+    def __init__(self, loss: DoubtedLoss, slack: float, wanted: float) -> None:
+        self.loss, self.wanted = loss, wanted
+        self.allowed = slack * loss.largest
+        self.tested = sorted({*map(float, SHARES), wanted})
+        self.unbounded = self._unbounded()
+        self._certain: dict[float, float] = {}
+
+    def at(self, doubt: float) -> float:
+        """What is certain with a doubt, whatever doubts are asked for besides."""
+        if doubt > DOUBTS[-1]:
+            return self.unbounded
+        above = next(number for number, each in enumerate(DOUBTS) if each >= doubt)
+        certain = min(map(self._tested, DOUBTS[: above + (DOUBTS[above] == doubt)]))
+        if DOUBTS[above] > doubt:
+            between = (self._tested(each) for each in _steps(DOUBTS[above - 1], doubt))
+            certain = min([certain, *between])
+            certain = max(certain, self.at(DOUBTS[above]))
+        return max(self.unbounded, certain)
+
+    def breakdown(self) -> float | None:
+        """The largest doubt at which the wanted share is certain."""
+        failing = [doubt for doubt in DOUBTS if self.at(doubt) < self.wanted]
+        if not failing:
+            return DOUBTS[-1]
+        if failing[0] == 0:
+            return None
+        low = DOUBTS[DOUBTS.index(failing[0]) - 1]
+        for doubt in _steps(low, failing[0] - STEP):
+            if self.at(doubt) < self.wanted:
+                break
+            low = doubt
+        return low
+
+    def _tested(self, doubt: float) -> float:
+        if doubt not in self._certain:
+            self._certain[doubt] = self._test(doubt)
+        return self._certain[doubt]
+
+    def _test(self, doubt: float) -> float:
+        """Shares upwards until the first that fails, each with weights of its own.
+
+        Between two of them weights lie on the straight line. The bound is convex in share and
+        weights together: what holds at both ends holds between them, and where one end fails there
+        is one crossing.
+        """
+        bias = self.loss.bias(doubt)
+        start: Multipliers | None = None
+        certain, before = 0.0, np.zeros_like(self.loss.shown)
+        for share in self.tested:
+            weights, start = self.loss.weights(share, doubt, start)
+            ends = (certain, before), (share, weights)
+
+            def passes(at: float, ends: Any = ends) -> bool:
+                kappa, v = (low + at * (high - low) for low, high in zip(*ends, strict=True))
+                return self.loss.upper(kappa, bias, v) <= self.allowed
+
+            if not passes(1.0):
+                return certain + _largest(passes, 0.0, 1.0, steps=6) * (share - certain)
+            certain, before = share, weights
+        return certain
+
+    def _unbounded(self) -> float:
+        """The share for any user behaviour: of these queries, where production is known exactly."""
+        loss, nothing = self.loss, np.zeros_like(self.loss.shown)
+        anything = loss.bias(np.inf)
+
+        def passes(kappa: float) -> bool:
+            exact = loss.observed is None
+            worst = loss.worst(kappa) if exact else loss.upper(kappa, anything, nothing)
+            return worst <= self.allowed + 1e-9 * loss.largest
+
+        return 1.0 if passes(1.0) else _largest(passes, 0.0, 1.0, steps=40)
+
+
+def _steps(low: float, high: float) -> list[float]:
+    """Doubts above `low` in whole steps, up to the first that is at least `high`."""
+    first, last = round(low / STEP) + 1, int(np.ceil(high / STEP - 1e-9))
+    return [number * STEP for number in range(first, last + 1)]
+
+
+def _largest(passes: Callable[[float], bool], low: float, high: float, *, steps: int) -> float:
+    """The largest value that passes, from one that does to one that does not; rather too low."""
+    for _ in range(steps):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if passes(middle) else (low, middle)
+    return low

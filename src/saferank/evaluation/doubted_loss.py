@@ -1,0 +1,173 @@
+r"""An upper bound of the mean loss at a share of production's utility, the click model in doubt.
+
+Clicks come with :math:`\alpha_k R_d + \beta_k`, where :math:`(\alpha, \beta)` lies in a set B
+around the fitted click model, and relevance R in [0, 1] is whatever it is. Utility is
+:math:`\sum_d \omega(d) R_d` with fixed rank weights: those of the metric, be they a fitted
+:math:`\alpha + \beta`. So only what clicks *mean* is doubted, not what is counted as useful. The
+mean loss at a share :math:`\kappa` of production's utility is
+:math:`L(\kappa) = \sum_q p_q \sum_d A_d R_d` with :math:`A = \kappa\omega_0 - \omega`, and for
+**any** weights v chosen before the clicks are seen,
+
+.. math:: L \le \mathbb{E}\Big[\sum_k v_{d_k,k}\, c_k\Big] + \max_{(\alpha,\beta) \in B} \Big\{
+          \sum_q p_q \sum_d \max\big(0, A_d - \sum_k P_0 v \alpha_k\big)
+          - \sum_k \beta_k \sum_q p_q \sum_d P_0 v \Big\}
+
+The expectation is one mean of independent sessions, and has an upper bound at any confidence. It is
+taken around predictions, whose own mean is known, which leaves it as it is and steadies it. v = 0
+asks no click: the certificate's mean curve.
+
+Where production is known from the log's frequencies, they stand in for :math:`P_0`. What is then
+bounded is convex in them, so that their sampling error raises it on average; its spread is that
+between queries (`clustered`), or is added to the score of a session (`normal`, `bernstein`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from scipy.stats import norm
+
+from saferank._core import flat
+from saferank._core.flat import Array, Floats
+from saferank.errors import InputError, require
+from saferank.estimators import Evidence
+from saferank.estimators.session_form import SessionScore
+from saferank.evaluation.click_weights import BiasSet, Multipliers, Prospect, choose_weights
+from saferank.evaluation.intervals import QueryScores, interval
+from saferank.evaluation.measuring import measured_scores
+
+WIDTHS = {"bootstrap": "clustered", "cantelli": "bernstein"}
+"""Methods that say nothing of such weights, and those that take their place."""
+INFLUENCE = {"clustered": 0.2, "normal": 0.2, "bernstein": 0.05}
+"""The most that one click may move the mean, in standard errors, and the methods there are."""
+PREDICTED = 0.25
+"""Relevance of a document where nothing predicts it."""
+ASTRAY = 0.1
+"""How far off predictions may be: weights are chosen for the spread that clicks then have."""
+
+
+class DoubtedLoss:
+    """Upper bounds of the mean loss from sessions to judge by, for any set of click models.
+
+    Parameters
+    ----------
+    omega, omega0
+        Exposures of the new policy and of production, one per document.
+    evidence
+        Counts of the sessions to judge by, click model, `shown`, and predictions.
+    observed
+        The metric's rank weights, where production is known from frequencies only.
+    unseen
+        Of each query, production's exposure on documents that the log never showed.
+    tail
+        Probability that the bound fails.
+    method
+        "clustered", "normal" or "bernstein".
+    per_document
+        Whether each document may have a bias of its own.
+    """
+
+    def __init__(
+        self,
+        omega: Floats,
+        omega0: Floats,
+        evidence: Evidence,
+        *,
+        observed: Floats | None = None,
+        unseen: Floats | None = None,
+        tail: float = 0.05,
+        method: str = "clustered",
+        per_document: bool = False,
+    ) -> None:
+        if evidence.shown is None:
+            raise InputError("`evidence` must have `shown`: P(document at rank) under production.")
+        self.omega, self.omega0, self.evidence, self.shown = omega, omega0, evidence, evidence.shown
+        self.observed, self.tail, self.per_document = observed, tail, per_document
+        self.method = WIDTHS.get(method, method)
+        require(self.method in INFLUENCE, "method", f"one of {', '.join(INFLUENCE)}", method)
+        counts, model = evidence.counts, evidence.click_model
+        self.unseen = np.zeros(counts.queries) if unseen is None else unseen
+        predicted = np.full(counts.documents, PREDICTED)
+        if evidence.predictions is not None:
+            predicted = np.clip(evidence.predictions, 0.0, 1.0)
+        self.expected = model.alpha * predicted[:, None] + model.beta
+        self.traffic = counts.sessions / max(counts.total, 1)
+        self.prospect = Prospect(
+            self.shown, flat.repeat_per_document(self.traffic, counts.offsets), predicted,
+            _spread(self.expected, model.alpha), counts.total, INFLUENCE[self.method],
+        )  # fmt: skip
+
+    @property
+    def largest(self) -> float:
+        """Z: the largest utility of a session that there can be."""
+        total = flat.query_sums(self.omega0, self.evidence.counts.offsets) + self.unseen
+        return float(self.traffic @ total)
+
+    def bias(self, doubt: float) -> BiasSet:
+        """The click models that are possible with a doubt."""
+        return BiasSet.around(self.evidence.click_model, doubt, per_document=self.per_document)
+
+    def weights(
+        self, kappa: float, doubt: float, start: Multipliers | None = None
+    ) -> tuple[Floats, Multipliers]:
+        """The weights of clicks that promise the smallest bound, by predictions alone."""
+        loss, quantile = kappa * self.omega0 - self.omega, float(norm.isf(self.tail))
+        return choose_weights(loss, self.prospect, self.bias(doubt), quantile, start=start)
+
+    def worst(self, kappa: float) -> float:
+        """The loss for any user behaviour: the certificate's mean curve, no click asked."""
+        loss = np.maximum(0.0, kappa * self.omega0 - self.omega)
+        return float(self.prospect.traffic @ loss + kappa * (self.traffic @ self.unseen))
+
+    def upper(self, kappa: float, bias: BiasSet, weights: Floats) -> float:
+        """The bound of L(kappa) for these click models."""
+        scores = self._scores(kappa, bias, weights)
+        bound = interval(scores, self.method, 1 - 2 * self.tail).upper
+        return bound if bias.per_document else bound + self._trust(bias, weights)
+
+    def _scores(self, kappa: float, bias: BiasSet, v: Floats) -> QueryScores:
+        """What sessions say of the loss, its worst rest included, beta as fitted."""
+        counts, weighed = self.evidence.counts, self.shown * v
+        left = kappa * self.omega0 - self.omega - bias.covered(v, self.shown)
+        rest = np.maximum(0.0, left) + (weighed * self.expected).sum(axis=1)
+        trust = bias.least_trust(weighed) if bias.per_document else -bias.beta * weighed
+        base = flat.query_sums(rest + trust.sum(axis=1), counts.offsets) + kappa * self.unseen
+        score = SessionScore(base, -v * self.expected, v * (1 - self.expected))
+        scores = measured_scores(score, self.omega0, self.evidence, "ranks")
+        if self.observed is None:
+            asked = flat.query_sums(np.abs(v).sum(axis=1), counts.offsets) > 0
+            scores = replace(scores, variance=np.where(asked, scores.variance, 0.0))
+        else:
+            lists = (kappa * self.observed - bias.smallest(v)) * (left > 0)[:, None]
+            scores = self._with_lists(scores, score, lists)
+        least = float((self.prospect.impressions * v**2 * self.prospect.variance).sum())
+        return replace(scores, least_variance=least)
+
+    def _with_lists(self, scores: QueryScores, score: SessionScore, lists: Array) -> QueryScores:
+        """The same with the spread that the rest has, as production's frequencies vary."""
+        wider = SessionScore(score.base, score.missed + lists, score.clicked + lists)
+        measured = measured_scores(wider, self.omega0, self.evidence, "ranks")
+        return replace(scores, variance=measured.variance, low=measured.low, high=measured.high)
+
+    def _trust(self, bias: BiasSet, v: Floats) -> float:
+        """What beta can do beyond its fitted value: each rank's sum of weights at its worst.
+
+        The sums differ between queries; their own bounds are added, as the width of a sum is at
+        most the sum of the widths.
+        """
+        counts, nothing = self.evidence.counts, np.zeros(self.evidence.counts.queries)
+        worst = 0.0
+        for k, mean in enumerate(flat.query_sums(self.shown * v, counts.offsets).T):
+            scores = QueryScores(counts.sessions, mean, nothing, mean, mean, nothing, "ranks")
+            around = interval(scores, self.method, 1 - 2 * self.tail)
+            down, up = bias.beta[k] - bias.beta_low[k], bias.beta[k] - bias.beta_high[k]
+            worst += max(down * around.upper, up * around.lower, 0.0) if mean.any() else 0.0
+        return worst
+
+
+def _spread(expected: Floats, alpha: Floats) -> Floats:
+    """Variance of a click around its prediction, for a relevance that may be somewhat higher."""
+    chance = np.clip(expected + ASTRAY * alpha, 0.01, 0.99)
+    result: Floats = chance * (1 - chance) + (ASTRAY * alpha) ** 2
+    return result
