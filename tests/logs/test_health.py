@@ -236,13 +236,14 @@ def test_ranks_from_zero_are_found_out_and_said(tmp_path: Path) -> None:
 def test_drift(tmp_path: Path) -> None:
     log = frame()
     broken = log.date == "2026-03-04"
-    found = finding(checked(log.assign(click=log.click & ~broken), tmp_path), "drift by day")
+    found = finding(checked(log.assign(click=log.click & ~broken), tmp_path), "clicks by day")
     assert found.severity == "warning"
     assert "(2026-03-04)" in found.meaning
     assert found.value == pytest.approx(1)
     thin = log[~broken | (log.index % 20 == 0)]
     assert (
-        "1 hardly any rows (2026-03-04)" in finding(checked(thin, tmp_path), "drift by day").meaning
+        "1 hardly any rows (2026-03-04)"
+        in finding(checked(thin, tmp_path), "clicks by day").meaning
     )
     text = log.assign(date=None, timestamp=log.date.dt.strftime("%Y-%m-%d 12:00")).drop(
         columns="date"

@@ -56,7 +56,8 @@ class Exclusions:
             if own not in table.columns:
                 raise InputError(
                     f"`exclude` must list values of columns of the log "
-                    f"({', '.join(table.columns)}); got {own!r}."
+                    f"({', '.join(table.columns)}); got {own!r}: where yours has another name, "
+                    f"say --column {name}=YOURS."
                 )
             listed = engine.bring(pa.table({"listed": values}), f"saferank_excluded_{number}")
             table = table.anti_join(listed, table[own].cast("string") == listed.listed)

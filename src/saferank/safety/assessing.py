@@ -173,10 +173,13 @@ def _by_clicks(
     )
     if not supported:
         return assessment  # no support, no number
-    old = interval(estimates.evaluation.production, rule.interval, rule.confidence)
+    new, old = (
+        interval(scores, rule.interval, rule.confidence)
+        for scores in (estimates.evaluation.new, estimates.evaluation.production)
+    )
     return replace(
         assessment,
-        new=_shift(estimates.difference, old.estimate),
+        new=_centre(new, old.estimate + estimates.difference.estimate),
         production=old,
         difference=estimates.difference,
         bound=estimates.bound,
@@ -195,9 +198,10 @@ def _check_queries(judged: Counts, method: str) -> None:
         )
 
 
-def _shift(gap: Interval, by: float) -> Interval:
-    """The new ranker's utility: production's estimate and the difference to it, which add up."""
-    return replace(gap, estimate=gap.estimate + by, lower=gap.lower + by, upper=gap.upper + by)
+def _centre(own: Interval, estimate: float) -> Interval:
+    """An interval moved to another estimate: production's and the difference to it add up."""
+    by = estimate - own.estimate
+    return replace(own, estimate=estimate, lower=own.lower + by, upper=own.upper + by)
 
 
 def _weights(

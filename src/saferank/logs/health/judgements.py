@@ -28,7 +28,7 @@ RISE = 3.0
 DRIFT, DRIFT_ERRORS = 0.25, 4.0
 THIN_DAY = 0.2
 FULL, HALF = 0.99, 0.5
-LOW_SUPPORT = 0.1
+LOW_SUPPORT = 0.5
 MANY_UNKNOWN = 0.05
 LINK = 10.0
 """Sessions that an overlap of two ranks must be worth to link them."""
@@ -240,9 +240,9 @@ def drift(by_day: Sequence[Rate]) -> Finding:
         f"{_days(odd)} and {len(thin)} hardly any rows{_days(thin)}."
     )
     if not odd and not thin:
-        return Finding("drift by day", far, "good", meaning)
+        return Finding("clicks by day", far, "good", meaning)
     advice = "Look at those days; leave them out with --where if logging or the page changed."
-    return Finding("drift by day", far, "warning", meaning, advice)
+    return Finding("clicks by day", far, "warning", meaning, advice)
 
 
 def _drifts(day: Rate, overall: Rate) -> bool:
@@ -263,7 +263,10 @@ def support(alignment: Alignment) -> Finding:
     meaning = f"{share:.1%} of the {alignment.documents:,} items were ever shown."
     if share >= LOW_SUPPORT:
         return Finding("support", share, "good", meaning)
-    advice = "The log says nothing of the other items: let production explore, or certify changes."
+    advice = (
+        "The log says nothing of the other items: estimates give a ranker that raises them no "
+        "credit for it. Let production vary more."
+    )
     return Finding("support", share, "warning", meaning, advice)
 
 
