@@ -269,11 +269,11 @@ def test_with_few_queries_intervals_of_several_still_hold():
 
 def test_the_interval_of_the_new_ranker_is_its_own():
     """Not that of the difference, moved: production's utility is not known exactly either."""
-    items = sr.data.synthetic("small", queries=40, seed=3).train
-    shown, users = np.zeros(items.documents), sr.clicks.trust_bias()
-    counts = sr.clicks.simulate(items, shown, users, sessions=8000, seed=3)
+    items = synthetic("small", queries=40, seed=3).train
+    shown, users = np.zeros(items.documents), trust_bias()
+    counts = simulate(items, shown, users, sessions=8000, seed=3)
     close = shown + 0.05 * items.labels  # hardly another ranker: the difference is known well
-    told = sr.assess(close, items, production=shown, counts=counts, click_model=users)
+    told = assess(close, items, production=shown, counts=counts, click_model=users)
     assert told.new.estimate == pytest.approx(told.production.estimate + told.difference.estimate)
     widths = [each.upper - each.lower for each in (told.new, told.production, told.difference)]
     assert widths[0] > 0.5 * widths[1] > 2 * widths[2]

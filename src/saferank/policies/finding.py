@@ -20,7 +20,7 @@ def production_finding(counts: Counts, scores: Floats) -> Finding:
         return Finding("production", fit.kind, "good", fit.sentence)
     advice = (
         "Propensities come from the log's own frequencies. If production changed while the log was "
-        "made, count the days since (count --where 'COLUMN>=DATE', by your column of dates): rankers "
-        "are compared with what the whole log shows."
+        "made, count the days since (--where 'COLUMN>=DATE', by your column of dates): rankers are "
+        "compared with what the whole log shows."
     )
     return Finding("production", fit.kind, "note", fit.sentence, advice)
