@@ -17,12 +17,12 @@ from saferank._core.flat import Floats
 from saferank.clicks import (
     ClickModel,
     FittedBias,
-    canonical,
     fit_position_bias,
     fit_trust_bias,
     simulate,
     trust_bias,
 )
+from saferank.clicks.bias import canonical
 from saferank.counts import Counts
 from saferank.data import RankingData
 from saferank.errors import InputError

@@ -13,9 +13,11 @@ from saferank._core.flat import Array, Floats, Ints, query_sums
 from saferank.clicks import relevance, trust_bias
 from saferank.counts import Counts
 from saferank.data import RankingData
-from saferank.estimators import Evidence, Propensities, exact
-from saferank.evaluation import QueryScores, interval
+from saferank.estimators import Evidence, Propensities
+from saferank.estimators.propensities import exact
+from saferank.evaluation import interval
 from saferank.evaluation.controls import joint_scores
+from saferank.evaluation.intervals import QueryScores
 from saferank.evaluation.measuring import measured_scores
 from saferank.plackett_luce import exposure
 

@@ -13,7 +13,8 @@ import time
 import numpy as np
 
 from saferank._core.seeds import generator
-from saferank.clicks import simulate, stand_in_production, trust_bias
+from saferank.clicks import simulate, trust_bias
+from saferank.clicks.simulation.stand_in import stand_in_production
 from saferank.data import Collection, load, synthetic
 from saferank.learning import Settings, learn, stopping
 from saferank.metrics import mean

@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from saferank._core.flat import Floats
-from saferank.clicks import relevance, simulate, stand_in_production, trust_bias
+from saferank.clicks import relevance, simulate, trust_bias
+from saferank.clicks.simulation.stand_in import stand_in_production
 from saferank.counts import Counts
 from saferank.data import Collection, synthetic
 from saferank.learning import Ranker, Settings, fit_relevance, learn

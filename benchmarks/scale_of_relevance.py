@@ -12,7 +12,9 @@ import numpy as np
 
 from saferank import learn
 from saferank._core.flat import Floats
-from saferank.clicks import ClickModel, canonical, simulate, stand_in_production, trust_bias
+from saferank.clicks import ClickModel, simulate, trust_bias
+from saferank.clicks.bias import canonical
+from saferank.clicks.simulation.stand_in import stand_in_production
 from saferank.data import synthetic
 from saferank.evaluation import truth
 from saferank.learning import Settings

@@ -10,7 +10,8 @@ import argparse
 
 import numpy as np
 
-from saferank.clicks import simulate, stand_in_production, trust_bias
+from saferank.clicks import simulate, trust_bias
+from saferank.clicks.simulation.stand_in import stand_in_production
 from saferank.data import Collection, load, synthetic
 from saferank.learning import learn
 from saferank.metrics import mean

@@ -53,7 +53,7 @@ def _in_parts(log: Path, ours: Path, theirs: Path) -> Iterator[Row]:
 
     times = best_seconds(count_, lambda: by_hand(log, theirs, THEIR_HASH), repeats=5)
     yield at_most(f"count of {ROWS:.0e} rows in parts / hand-written SQL", _ratio(times), 1.15, "x")
-    yield info("rows a second", ROWS / times[0] / 1e6, "million")
+    yield info("rows per second", ROWS / times[0] / 1e6, "million")
     work = _processor_seconds(count_)
     by_sql = _processor_seconds(lambda: by_hand(log, theirs, THEIR_HASH))
     yield info("the same in processor time", work / by_sql, "x")
@@ -80,7 +80,7 @@ def _onto_documents(counts: Path) -> Iterator[Row]:
     seconds = time.perf_counter() - started
     yield info("counts onto documents, a document", seconds / found.documents * 1e6, "µs")
     size = found.impressions.nbytes + found.clicks.nbytes
-    yield info("bytes a document of them in memory", size / found.documents, "bytes")
+    yield info("bytes per document of them in memory", size / found.documents, "bytes")
 
 
 def _with_sessions(log: Path, ours: Path, theirs: Path) -> Iterator[Row]:
@@ -90,7 +90,7 @@ def _with_sessions(log: Path, ours: Path, theirs: Path) -> Iterator[Row]:
         repeats=1,
     )
     yield info("with sessions / SQL that does not look for two documents", _ratio(times), "x")
-    yield info("with sessions, rows a second", ROWS / times[0] / 1e6, "million")
+    yield info("with sessions, rows per second", ROWS / times[0] / 1e6, "million")
     by_hand_with_sessions(log, theirs, our_hash())
     yield at_most("counts with sessions that differ", differences(ours, theirs), 0, "rows")
 

@@ -48,7 +48,7 @@ def rows() -> Iterator[Row]:
         told = json.loads(subprocess.run(call, check=True, capture_output=True).stdout)
         seconds = time.perf_counter() - started
         yield info("seconds to count it", seconds, "s")
-        yield info("rows a second", ROWS / seconds / 1e6, "million")
+        yield info("rows per second", ROWS / seconds / 1e6, "million")
         yield at_most("peak memory of the process", told["peak"] / 1e9, 4.0, "GB")
         yield info("rows of the counts", told["groups"] / 1e6, "million")
         yield info("size of the counts", output.stat().st_size / 1e9, "GB")

@@ -97,9 +97,9 @@ def _growth() -> Iterator[Row]:
     given = [_queries(documents, 1, 200_000 // documents) for documents in sizes]
     times = best_seconds(*(partial(_exact, *each) for each in given), repeats=7)
     for documents, seconds in zip(sizes, times, strict=True):
-        yield info(f"time a document, D={documents}", seconds / 200_000 * 1e9, "ns")
+        yield info(f"time per document, D={documents}", seconds / 200_000 * 1e9, "ns")
     yield at_most(
-        "time a document, slowest over fastest, D=100..10000", max(times) / min(times), 2, "x"
+        "time per document, slowest over fastest, D=100..10000", max(times) / min(times), 2, "x"
     )
     long = best_seconds(lambda: _exact(*_queries(100_000, 1, 1)), repeats=3)[0]
     yield info("one query of 100000 documents", long * 1e3, "ms")
@@ -107,7 +107,7 @@ def _growth() -> Iterator[Row]:
     calls = [partial(_exact, *_queries(120, 1, 500), k) for k in ranks]
     times = best_seconds(*calls, repeats=7)
     for k, seconds in zip(ranks, times, strict=True):
-        yield info(f"time a document, D=120, K={k}", seconds / 60_000 * 1e9, "ns")
+        yield info(f"time per document, D=120, K={k}", seconds / 60_000 * 1e9, "ns")
     yield at_most("time of K=10 over K=5 (twice the ranks)", times[3] / times[2], 2.5, "x")
 
 

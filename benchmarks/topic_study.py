@@ -14,8 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.measure import Row, info
-from saferank.experiments import PRESETS, Curve, open_collection, sweep
-from saferank.experiments.study import fingerprint
+from saferank.experiments import PRESETS
+from saferank.experiments.learning_curves import Curve
+from saferank.experiments.study import fingerprint, open_collection
+from saferank.experiments.sweep import sweep
 
 QUERIES = int(os.environ.get("SAFERANK_STUDY_QUERIES", "2000"))
 PRESET = os.environ.get("SAFERANK_STUDY_PRESET", "quick")

@@ -18,9 +18,11 @@ from fuzz.outcomes import ensure
 from fuzz.readers import small_world
 from fuzz.target import Mutate, Target, file_of, in_folder, of_files
 from saferank.data.cache import cached, entry_places
-from saferank.experiments import Conditions, Study, plan
+from saferank.experiments import Study
 from saferank.experiments.jobs import Job, Store
+from saferank.experiments.learning_curves import plan
 from saferank.experiments.results import read_results
+from saferank.experiments.study import Conditions
 from saferank.learning import Ranker, Settings, learn
 from saferank.learning.descent import Training
 

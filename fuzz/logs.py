@@ -16,7 +16,8 @@ from fuzz.outcomes import ensure
 from fuzz.readers import small_world
 from fuzz.tables import mutate_parquet, to_bytes
 from fuzz.target import Target
-from saferank.counts import Counts, save_counts
+from saferank.counts import Counts
+from saferank.counts.counts_file import save_counts
 from saferank.logs import count, read_counts
 from saferank.logs.conditions import parse
 

@@ -12,9 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
-from saferank.estimators import LOSSES
-from saferank.experiments import PRESETS, Curve, open_collection, plan, read_results, sweep
-from saferank.experiments.study import fingerprint
+from saferank.estimators.regression import LOSSES
+from saferank.experiments import PRESETS
+from saferank.experiments.learning_curves import Curve, plan
+from saferank.experiments.results import read_results
+from saferank.experiments.study import fingerprint, open_collection
+from saferank.experiments.sweep import sweep
 
 STUDY = PRESETS["quick"].changed(seeds=5, sessions=tuple(10**power for power in range(2, 9)))
 ATTACKED = 10**6

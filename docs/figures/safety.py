@@ -13,6 +13,7 @@ import numpy as np
 import saferank as sr
 from saferank._core.flat import query_sums
 from saferank.clicks import ClickModel, Users, relevance
+from saferank.clicks.users import adversarial
 from saferank.data import Collection
 from saferank.learning import Ranker, Settings, learn
 
@@ -22,7 +23,7 @@ USERS: dict[str, tuple[Users, ClickModel]] = {
     "trust bias": (TRUST, TRUST),
     "misspecified": (TRUST, sr.clicks.position_bias()),
     "cascade": (sr.clicks.cascade(), TRUST),
-    "adversarial": (sr.clicks.adversarial(TRUST), TRUST),
+    "adversarial": (adversarial(TRUST), TRUST),
 }
 """Who clicks, and what the learner takes them for."""
 SESSIONS = 100_000

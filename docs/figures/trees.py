@@ -14,8 +14,11 @@ import numpy as np
 from methods import results_folder
 
 import saferank as sr
-from saferank.experiments import PRESETS, Conditions, Curve, open_collection, read_results, sweep
-from saferank.experiments.study import fingerprint
+from saferank.experiments import PRESETS
+from saferank.experiments.learning_curves import Curve
+from saferank.experiments.results import read_results
+from saferank.experiments.study import Conditions, fingerprint, open_collection
+from saferank.experiments.sweep import sweep
 from saferank.metrics import mean, ndcg
 from saferank.plackett_luce import expected_ndcg
 

@@ -1,6 +1,6 @@
 """Learn a ranker from a click log, and tell whether it is safe to put in production.
 
-The way of the data: logs, counts, estimators, objectives, learning, safety, report and serving.
+The flow: logs, counts, estimators, objectives, learning, safety, report and serving.
 Each arrow is one sub-package, loaded when it is first used; type checkers see all of them.
 """
 

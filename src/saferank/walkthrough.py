@@ -17,7 +17,8 @@ from saferank.learning import Ranker, Settings, learn
 from saferank.metrics import mean, ndcg
 from saferank.plackett_luce import expected_ndcg, exposure, rank_probabilities
 from saferank.report import write_page
-from saferank.safety import Assessment, TrueChange, assess
+from saferank.safety import Assessment, assess
+from saferank.safety.assessment import TrueChange
 
 K = 5
 LEARNED = ("ips", "dr", "safe-dr", "prpo")

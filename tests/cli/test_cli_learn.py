@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from saferank.cli.app import app
 from saferank.clicks import simulate, trust_bias
-from saferank.counts import save_counts
+from saferank.counts.counts_file import save_counts
 from saferank.data import read_items, synthetic, write_items
 from saferank.errors import InputError
 from saferank.learning import Ranker

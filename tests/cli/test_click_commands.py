@@ -7,11 +7,13 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from saferank.cli.app import main
-from saferank.clicks import ClickModel, canonical, trust_bias
+from saferank.clicks import ClickModel, trust_bias
+from saferank.clicks.bias import canonical
 from saferank.counts import CountTable
 from saferank.data import read_items
 from saferank.logs import align
@@ -55,9 +57,11 @@ def test_bias_as_json_by_position_and_features(saferank, tmp_path: Path) -> None
     assert code == 0
     assert len(json.loads(out)["clicks"]) == 3
     code, out, _ = saferank(
-        "bias", counts, "--kind", "position", "--items", items, "--folds", 0, "--json"
-    )
+        "bias", counts, "--kind", "position", "--items", items, "--folds", 0, "--json",
+        "--method", "em",
+    )  # fmt: skip
     record = json.loads(out)
+    assert record["route"]["name"] == "features"
     assert record["method"] == "em"
     assert record["alpha"][0] == 1.0
     assert record["alpha_error"] == [None] * 3
@@ -191,3 +195,51 @@ def test_bias_with_items_can_leave_out_documents_without_one(saferank, tmp_path:
     code, out, _ = saferank(*arguments, "--skip-bad", "--json")
     assert code == 0
     assert any("left out" in line for line in json.loads(out)["matched"])
+
+
+def once(folder: Path, queries: int = 3000) -> tuple[Path, Path]:
+    """A log of uniformly random lists, each seen once, and its items."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(queries, 6))
+    order = np.argsort(rng.random(x.shape), axis=1)
+    truth = trust_bias(6)
+    chance = truth.probability(1 / (1 + np.exp(1 - 1.5 * x)))[
+        np.arange(queries)[:, None], order, np.arange(6)
+    ]
+    rank = np.argsort(order, axis=1)
+    query = np.repeat(np.arange(queries), 6)
+    document = np.tile(np.arange(6), queries)
+    clicked = np.take_along_axis(rng.random(x.shape) < chance, rank, axis=1).ravel()
+    log = {"query_id": query, "doc_id": document, "rank": rank.ravel() + 1, "click": clicked}
+    log["session_id"] = query
+    items = {"query_id": query, "doc_id": document, "x": x.ravel()}
+    paths = folder / "log.parquet", folder / "items.parquet"
+    for table, path in zip((log, items), paths, strict=True):
+        pq.write_table(pa.table(table), path)
+    return paths
+
+
+def test_bias_of_lists_seen_once_by_a_known_policy(saferank, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    log, items = once(tmp_path)
+    counts, output = tmp_path / "counts.parquet", tmp_path / "bias.json"
+    assert saferank("count", log, "-o", counts)[0] == 0
+    code, _, err = saferank("bias", counts)
+    assert code == 2
+    assert "--policy uniform" in err
+    code, _, err = saferank("bias", counts, "--policy", "uniform")
+    assert code == 2
+    assert "cannot be told from click rates alone" in err
+    code, _, err = saferank("bias", counts, "--policy", "recorded")
+    assert code == 2
+    assert "propensities" in err
+    arguments = ("--policy", "uniform", "--items", items, "--scorer", "linear")
+    code, out, _ = saferank("bias", counts, *arguments, "-o", output, "--json")
+    assert code == 0
+    record = json.loads(out)
+    assert record["route"]["name"] == "policy"
+    assert record["identifiability"]["identified"] is True
+    assert "as you say" in record["sentences"][0]
+    assert not ClickModel.load(output).doubt
+    truth, found = canonical(trust_bias(6)), record["canonical"]
+    away = (np.array(found["slope"]) - truth.slope)[1:] / np.array(found["slope_error"])[1:]
+    assert np.abs(away).max() < 3.5

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 import saferank as sr
 from saferank.cli.app import app
+from saferank.counts.counts_file import save_counts
 from saferank.errors import InputError
 
 COLUMNS = ("--column", "query_id=search term", "--column", "doc_id=SKU",
@@ -58,7 +59,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         query_ids=items.query_ids, doc_ids=items.doc_ids,
     )  # fmt: skip
     counts = sr.clicks.simulate(relevance, items.production, users, sessions=4000, seed=0)
-    sr.counts.save_counts(counts, items, place / "counts.parquet")
+    save_counts(counts, items, place / "counts.parquet")
     return place
 
 

@@ -112,3 +112,33 @@ def test_bad_input(
     assert code == 2
     assert "lacks `rank`" in said
     assert len(said.splitlines()) == 1
+
+
+def test_lists_seen_once_in_random_order_are_good(tmp_path: Path, capsys, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    rng = np.random.default_rng(0)
+    lists, length = 1500, 8
+    rank = np.argsort(rng.random((lists, length)), axis=1)
+    x = rng.normal(size=rank.shape)
+    query = np.repeat(np.arange(lists), length)
+    document = np.tile(np.arange(length), lists)
+    table = {"query_id": query, "session_id": query, "doc_id": document}
+    log, items = tmp_path / "log.parquet", tmp_path / "items.parquet"
+
+    def verdict(ranks: object, *options: str) -> tuple[int, dict[str, object]]:
+        clicks = rng.random(query.size) < 0.4 / np.ravel(ranks)  # type: ignore[operator]
+        pq.write_table(pa.table({**table, "rank": np.ravel(ranks), "click": clicks}), log)
+        pq.write_table(pa.table({"query_id": query, "doc_id": document, "x": x.ravel()}), items)
+        arguments = ["saferank", "logs", "check", str(log), "--json", *options]
+        monkeypatch.setattr(sys, "argv", arguments)
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return int(ended.value.code or 0), json.loads(capsys.readouterr().out)
+
+    assert verdict(rank + 1)[1]["verdict"] == "not good enough"
+    for more in ((), ("--items", str(items))):
+        code, record = verdict(rank + 1, "--policy", "uniform", *more)
+        assert (code, record["verdict"]) == (0, "good")
+    by_x = np.argsort(np.argsort(-x, axis=1), axis=1) + 1
+    code, record = verdict(by_x, "--policy", "uniform", "--items", str(items))
+    assert (code, record["verdict"]) == (3, "not good enough")
+    assert any("not in random order" in one["meaning"] for one in record["findings"])  # type: ignore[union-attr, index]

@@ -8,21 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saferank.clicks import (
-    USERS,
+from saferank.clicks import USERS, ClickModel, cascade, position_bias, relevance, trust_bias
+from saferank.clicks.models import blend
+from saferank.clicks.users import (
     CascadeUsers,
-    ClickModel,
     Patience,
     adversarial,
     attacker,
-    blend,
-    cascade,
     dependent_clicks,
     epsilon_adversarial,
     noise,
-    position_bias,
-    relevance,
-    trust_bias,
 )
 from saferank.errors import InputError
 

@@ -13,7 +13,6 @@ from saferank.clicks import (
     ClickModel,
     FittedBias,
     cascade,
-    dependent_clicks,
     fit_position_bias,
     fit_trust_bias,
     position_bias,
@@ -31,6 +30,7 @@ from saferank.clicks.bias.em import (
 )
 from saferank.clicks.bias.feature_groups import Logistic, standardised
 from saferank.clicks.bias.misfit import best_relevance, misfit
+from saferank.clicks.users import dependent_clicks
 from saferank.counts import Counts
 from saferank.data import RankingData
 from saferank.errors import InputError

@@ -8,13 +8,8 @@ from scipy import optimize
 
 from saferank._core import flat
 from saferank._core.flat import Floats
-from saferank.clicks import (
-    ClickModel,
-    canonical,
-    fit_position_bias,
-    fit_trust_bias,
-    identifiability,
-)
+from saferank.clicks import ClickModel, fit_position_bias, fit_trust_bias, identifiability
+from saferank.clicks.bias import canonical
 from saferank.clicks.bias.em import Cells
 from saferank.clicks.bias.folds import effective_number, make_folds
 from saferank.clicks.bias.harvest_position import harvest_position

@@ -10,12 +10,12 @@ from saferank.clicks import (
     ClickModel,
     FittedBias,
     KnownPolicy,
-    canonical,
     fit_position_bias,
     fit_trust_bias,
     position_bias,
     trust_bias,
 )
+from saferank.clicks.bias import canonical
 from saferank.counts import Counts
 from saferank.errors import InputError
 from saferank.plackett_luce import rank_probabilities

@@ -10,20 +10,11 @@ from scipy import stats
 from saferank._core.chance.streams import stream
 from saferank._core.flat import Array, Floats
 from saferank._core.threads import use_threads
-from saferank.clicks import (
-    ClickModel,
-    Users,
-    adversarial,
-    attacker,
-    cascade,
-    dependent_clicks,
-    position_bias,
-    simulate,
-    trust_bias,
-)
+from saferank.clicks import ClickModel, Users, cascade, position_bias, simulate, trust_bias
 from saferank.clicks.simulation.shown_lists import ranking_counts
 from saferank.clicks.simulation.simulating import sessions_of_queries
 from saferank.clicks.simulation.tails import fill, new_tails
+from saferank.clicks.users import adversarial, attacker, dependent_clicks
 from saferank.data import RankingData, synthetic
 from saferank.errors import InputError
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("cache_home")
 
 
 def write(path: Path, *, queries: int, features: int, grade: int = 2, first: int = 0) -> None:
-    """A small part: three documents a query."""
+    """A small part: three documents per query."""
     path.parent.mkdir(parents=True, exist_ok=True)
     text = "".join(
         f"{grade if document == 2 else 0} qid:{first + query} 1:{query}.5 {features}:{document}\n"

@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 from typer.testing import CliRunner
 
 from saferank.cli.app import app
-from saferank.data import RankingData, describe_columns, feature_sentences, read_items
+from saferank.data import RankingData, read_items
+from saferank.data.items import describe_columns, feature_sentences
 
 ROWS = 2000
 

@@ -17,14 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saferank.data import (
-    Feature,
-    FeatureSchema,
-    RankingData,
-    match_features,
-    read_items,
-    write_items,
-)
+from saferank.data import RankingData, read_items, write_items
+from saferank.data.features import Feature, FeatureSchema
+from saferank.data.matching import match_features
 from saferank.errors import InputError
 
 ROWS = 6

@@ -8,8 +8,9 @@ import math
 import numpy as np
 import pytest
 
-from saferank.data import Feature, FeatureSchema, RankingData, Scaling, scaling
+from saferank.data import RankingData, Scaling, scaling
 from saferank.data.encoding import LEAST_DOCUMENTS, MOST_LEVELS
+from saferank.data.features import Feature, FeatureSchema
 from saferank.errors import InputError
 
 SCHEMA = FeatureSchema(

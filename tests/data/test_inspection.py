@@ -55,7 +55,7 @@ def test_the_facts_are_those_of_plain_loops(data: RankingData) -> None:
     ]
     assert list(found.constant_features) == constant
     lengths = [len(query) for query in queries] or [0]
-    assert found.documents_a_query == (min(lengths), float(np.median(lengths)), max(lengths))
+    assert found.documents_per_query == (min(lengths), float(np.median(lengths)), max(lengths))
     if data.labels is None:
         assert found.grades is None
         assert found.queries_without_relevant is None
@@ -102,5 +102,5 @@ def test_the_command_gives_json_of_a_file(tmp_path: Path, end: str) -> None:
     assert result.exit_code == 0, result.output
     facts = json.loads(result.output)["parts"]["items"]
     assert facts["queries"] == 2
-    assert facts["documents_a_query"] == [4, 6.0, 8]
+    assert facts["documents_per_query"] == [4, 6.0, 8]
     assert facts["grades"] == {"0": 4, "1": 4, "2": 4}

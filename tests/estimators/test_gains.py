@@ -10,7 +10,8 @@ from scipy.optimize import minimize_scalar
 from saferank.clicks import ClickModel, trust_bias
 from saferank.counts import Counts
 from saferank.errors import InputError
-from saferank.estimators import ESTIMATORS, Evidence, Propensities, exact, from_log
+from saferank.estimators import ESTIMATORS, Evidence, Propensities
+from saferank.estimators.propensities import exact, from_log
 
 POSITION = ClickModel([0.9, 0.5], [0.0, 0.0])
 TRUST = ClickModel([0.35, 0.53], [0.65, 0.26])

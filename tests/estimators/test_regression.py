@@ -4,7 +4,9 @@ from scipy.special import expit
 
 from saferank.clicks import position_bias, trust_bias
 from saferank.counts import Counts
-from saferank.estimators import LOSSES, Evidence, from_log
+from saferank.estimators import Evidence
+from saferank.estimators.propensities import from_log
+from saferank.estimators.regression import LOSSES
 
 
 def evidence(seed=0, documents=6):

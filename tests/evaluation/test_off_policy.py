@@ -8,8 +8,10 @@ from saferank.clicks import ClickModel, simulate, simulate_rows, trust_bias
 from saferank.counts import Counts, CountTable
 from saferank.data import RankingData, synthetic
 from saferank.errors import InputError
-from saferank.estimators import ESTIMATORS, Evidence, exact
-from saferank.evaluation import CONTROLS, EVALUATES, INTERVALS, evaluate, interval, truth
+from saferank.estimators import ESTIMATORS, Evidence
+from saferank.estimators.propensities import exact
+from saferank.evaluation import INTERVALS, evaluate, interval, truth
+from saferank.evaluation.controls import CONTROLS, EVALUATES
 from saferank.evaluation.intervals import QueryScores, query_lower
 from saferank.logs import align, count
 from saferank.plackett_luce import exposure

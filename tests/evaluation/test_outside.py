@@ -8,6 +8,7 @@ import pytest
 import saferank as sr
 from saferank.clicks import relevance, simulate, trust_bias
 from saferank.counts import Counts
+from saferank.counts.counts_file import save_counts
 from saferank.data import RankingData, synthetic
 from saferank.plackett_luce import rank_probabilities
 from saferank.safety import Rule, assess, compare
@@ -39,7 +40,7 @@ def delisted():
 
 
 def aligned(counts, items, folder):
-    sr.counts.save_counts(counts, ALL, folder / "counts.parquet")
+    save_counts(counts, ALL, folder / "counts.parquet")
     table = sr.counts.CountTable.open(folder / "counts.parquet")
     return sr.logs.align(table, items, skip_bad=True)[0]
 

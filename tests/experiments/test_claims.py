@@ -3,11 +3,12 @@ import math
 import numpy as np
 import pytest
 
-from saferank.experiments import CLAIMS, FIGURES, Results, Study, draw, judge, plan, write_page
-from saferank.experiments.figure_drawing import clipped_ratios
-from saferank.experiments.learning_curves import CURVES
-from saferank.experiments.results import mean_interval, prediction_interval
-from saferank.experiments.study_page import claims_table
+from saferank.experiments import FIGURES, Study
+from saferank.experiments.claims import CLAIMS, judge
+from saferank.experiments.figure_drawing import clipped_ratios, draw
+from saferank.experiments.learning_curves import CURVES, plan
+from saferank.experiments.results import Results, mean_interval, prediction_interval
+from saferank.experiments.study_page import claims_table, write_page
 
 STUDY = Study("synthetic:small", (100, 10**3, 10**4, 10**6, 10**9), 3)
 

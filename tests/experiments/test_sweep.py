@@ -15,18 +15,12 @@ import pytest
 
 from saferank._core.threads import threads
 from saferank.errors import EngineError, InputError
-from saferank.experiments import (
-    Conditions,
-    Curve,
-    Study,
-    open_collection,
-    plan,
-    read_results,
-    sweep,
-)
+from saferank.experiments import Study
 from saferank.experiments.jobs import Job, Log, Production, Store
-from saferank.experiments.study import fingerprint
-from saferank.experiments.sweep import Done, grouped, in_processes
+from saferank.experiments.learning_curves import Curve, plan
+from saferank.experiments.results import read_results
+from saferank.experiments.study import Conditions, fingerprint, open_collection
+from saferank.experiments.sweep import Done, grouped, in_processes, sweep
 from saferank.learning import Settings
 
 TINY = Study(
@@ -116,7 +110,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
 from test_sweep import TINY, tiny_jobs
-from saferank.experiments import sweep
+from saferank.experiments.sweep import sweep
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
     print(sweep(tiny_jobs(folder), TINY.data, folder, workers=int(sys.argv[2])).failed)

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from saferank.clicks import simulate, trust_bias
 from saferank.data import synthetic
-from saferank.estimators import LOSSES, Evidence
+from saferank.estimators import Evidence
+from saferank.estimators.regression import LOSSES
 from saferank.learning import Settings, learn
 from saferank.learning.curvature import CURVATURES, curvature
 from saferank.learning.goals import ImitationGoal, PointwiseGoal

@@ -21,7 +21,9 @@ import pytest
 
 import saferank as sr
 from saferank.counts import Counts
-from saferank.data import FeatureSchema, RankingData, read_items
+from saferank.data import RankingData, read_items
+from saferank.data.features import FeatureSchema
+from saferank.data.matching import match_features
 from saferank.errors import InputError, InputWarning
 from saferank.learning import Ranker, Settings
 from saferank.scorers.tree_scorer import TreeScorer
@@ -303,7 +305,7 @@ def test_validation_is_matched_by_names() -> None:
     )
     again = sr.learn(
         items, method="skyline", scorer="linear", settings=QUICK,
-        validation=(sr.data.match_features(other, items.schema), None),
+        validation=(match_features(other, items.schema), None),
     )  # fmt: skip
     assert ranker.scores(items).tobytes() == again.scores(items).tobytes()
     with pytest.raises(InputError, match="missing: `Marke`"):

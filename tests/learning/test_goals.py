@@ -7,7 +7,8 @@ import torch
 from saferank._core.flat import gather
 from saferank.clicks import simulate, trust_bias
 from saferank.data import synthetic
-from saferank.estimators import LOSSES, Evidence
+from saferank.estimators import Evidence
+from saferank.estimators.regression import LOSSES
 from saferank.learning.descent import Part, evaluate
 from saferank.learning.goals import ImitationGoal, PointwiseGoal
 from saferank.learning.learning import _Run

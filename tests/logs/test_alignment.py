@@ -10,6 +10,7 @@ import pytest
 
 import saferank as sr
 from saferank.counts import CountTable
+from saferank.counts.counts_file import save_counts
 from saferank.data import RankingData
 from saferank.errors import InputError
 
@@ -89,7 +90,7 @@ def test_equals_the_reader_of_count_files(tmp_path: Path) -> None:
     data = items(np.arange(20), np.tile(np.arange(6), 20), list(range(0, 121, 6)))
     impressions = rng.integers(0, 9, (120, 4))
     there = sr.counts.Counts(data.offsets, impressions, rng.binomial(impressions, 0.3))
-    sr.counts.save_counts(there, data, tmp_path / "counts.parquet")
+    save_counts(there, data, tmp_path / "counts.parquet")
     counts, _ = sr.logs.align(CountTable.open(tmp_path / "counts.parquet"), data)
     for name in ("impressions", "clicks", "sessions"):
         assert np.array_equal(getattr(counts, name), getattr(there, name)), name

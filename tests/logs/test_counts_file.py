@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from saferank.clicks import simulate, trust_bias
-from saferank.counts import Counts, CountTable, overlap, save_counts
+from saferank.counts import Counts, CountTable, overlap
+from saferank.counts.counts_file import save_counts
 from saferank.data import RankingData
 from saferank.errors import InputError
 from saferank.logs import align, read_counts

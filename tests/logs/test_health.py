@@ -17,12 +17,13 @@ from saferank._core.charts import save_chart
 from saferank.counts import Counts
 from saferank.data import RankingData
 from saferank.errors import InputError
-from saferank.logs import Finding, LogHealth, check_log, click_rate_chart
-from saferank.policies import production_finding
+from saferank.logs import LogHealth, check_log
+from saferank.logs.health import Finding, click_rate_chart
+from saferank.policies.finding import production_finding
 
 
 def frame(seed: int = 0, sessions: int = 2500, queries: int = 25, ranks: int = 4) -> pd.DataFrame:
-    """A healthy log: six documents a query in random order, attention falls with the rank."""
+    """A healthy log: six documents per query in random order, attention falls with the rank."""
     rng = np.random.default_rng(seed)
     order = rng.permuted(np.tile(np.arange(6), (sessions, 1)), axis=1)[:, :ranks]
     query = rng.integers(0, queries, sessions)

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import saferank as sr
-from saferank.counts import save_counts
+from saferank.counts.counts_file import save_counts
 from saferank.data import RankingData
 from saferank.errors import InputError
 from saferank.logs import align, merge, read_counts

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from saferank.clicks import ClickModel, trust_bias
 from saferank.errors import InputError
-from saferank.objectives import OBJECTIVES, Context, Terms, prpo, prpo_floor, schedule, utility
-from saferank.objectives.exposure import risk_factor, trust_spread
+from saferank.objectives import OBJECTIVES, Context, Terms, schedule
+from saferank.objectives.exposure import prpo, prpo_floor, risk_factor, trust_spread, utility
 from saferank.objectives.in_rankings import ranking_goal
 
 floats = st.lists(st.floats(0, 1), min_size=4, max_size=4).map(np.array)

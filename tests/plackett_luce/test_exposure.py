@@ -220,7 +220,7 @@ def test_bad_input_is_told_in_one_sentence():
         exposure_gradient([0.0, 0.0], [1.0], [0, 1, 2], [0.0, -np.inf])
     with pytest.raises(InputError, match=r"`weights` must be finite"):
         exposure([0.0], [np.nan], [0, 1])
-    with pytest.raises(InputError, match=r"`weights` must be one value a rank"):
+    with pytest.raises(InputError, match=r"`weights` must be one value per rank"):
         exposure([0.0], [], [0, 1])
     with pytest.raises(InputError, match=r"`tol` must be in \[1e-13, 0.1\]; got 0"):
         exposure([0.0], [1.0], [0, 1], tol=0)

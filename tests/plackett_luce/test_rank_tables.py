@@ -7,7 +7,8 @@ import pytest
 from plackett_luce_oracle import enumerated_ranks
 
 from saferank._core.threads import use_threads
-from saferank.plackett_luce import exposure, rank_probabilities, sorted_rank_probabilities
+from saferank.plackett_luce import exposure, rank_probabilities
+from saferank.plackett_luce.exact import sorted_rank_probabilities
 
 SPREADS = [0.0, 1e-12, 1.0, 3.0, 10.0, 40.0]
 

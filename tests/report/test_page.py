@@ -12,7 +12,8 @@ import pytest
 from saferank.clicks import simulate, trust_bias
 from saferank.data import synthetic
 from saferank.learning import Provenance
-from saferank.report import render, write_page
+from saferank.report import write_page
+from saferank.report.page import render
 from saferank.safety import Rule, assess
 
 NASTY = '<script>document.title="broken"</script>'

@@ -5,10 +5,11 @@ from saferank._core.flat import query_of
 from saferank.clicks import simulate, trust_bias
 from saferank.data import synthetic
 from saferank.errors import InputError
-from saferank.evaluation import Interval, LowerBound
+from saferank.evaluation import Interval
+from saferank.evaluation.lower_bound import LowerBound
 from saferank.plackett_luce import exposure
-from saferank.safety import Guard, Rule, assess, certify, genspec, unconditional, verdict
-from saferank.safety.decisions import ClickTest, by_clicks
+from saferank.safety import Guard, Rule, assess, certify, genspec
+from saferank.safety.decisions import ClickTest, by_clicks, unconditional, verdict
 
 DATA = synthetic("small", queries=80, seed=1).train
 USERS = trust_bias()

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from saferank.cli.app import app
 from saferank.clicks import simulate, trust_bias
-from saferank.counts import save_counts
+from saferank.counts.counts_file import save_counts
 from saferank.data import RankingData, synthetic, write_items
 from saferank.learning import Settings, learn
 from saferank.safety import Assessment, assess

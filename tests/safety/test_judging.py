@@ -12,7 +12,8 @@ from saferank.clicks import relevance, simulate, trust_bias
 from saferank.counts import Counts
 from saferank.data import RankingData, synthetic
 from saferank.errors import InputError
-from saferank.estimators import Evidence, exact
+from saferank.estimators import Evidence
+from saferank.estimators.propensities import exact
 from saferank.evaluation.lower_bound import lower_bound
 from saferank.learning import Ranker, Settings, learn
 from saferank.plackett_luce import exposure

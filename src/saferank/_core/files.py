@@ -112,9 +112,9 @@ def _is_ours(path: Path, holds: Sequence[str], marked: bool) -> bool:
         # a folder within holds the same kinds of files, and no folder
         files = [name for name in holds if not name.endswith("/")]
         return all(_is_ours(entry, files, marked) for entry in path.iterdir())
-    known = any(fnmatchcase(path.name, pattern) for pattern in holds)
+    own = any(fnmatchcase(path.name, pattern) for pattern in holds)
     plain = path.is_file() and not path.is_symlink()
-    return known and plain and (not marked or path.suffix not in _MARKED or is_marked(path))
+    return own and plain and (not marked or path.suffix not in _MARKED or is_marked(path))
 
 
 def _target(path: Path) -> Path:
@@ -145,7 +145,7 @@ def _put_in_place(made: Path, target: Path, spare: Path) -> None:
         raise
 
 
-def _exchange(one: Path, other: Path) -> bool:
+def _exchange(first: Path, second: Path) -> bool:
     """Let two paths change places in one step; False where the system cannot."""
     if not sys.platform.startswith("linux"):
         return False
@@ -153,7 +153,7 @@ def _exchange(one: Path, other: Path) -> bool:
         rename = ctypes.CDLL(None, use_errno=True).renameat2
     except AttributeError:  # an old C library
         return False
-    return bool(rename(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0)
+    return bool(rename(_HERE, os.fsencode(first), _HERE, os.fsencode(second), _EXCHANGE) == 0)
 
 
 def write_json(path: Path, record: Any, kind: str = "") -> None:

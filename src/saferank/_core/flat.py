@@ -105,8 +105,8 @@ def top(scores: Floats, k: int, offsets: Ints) -> Ints:
     order = np.lexsort((-scores, query_of(offsets)))
     places = offsets[:-1, None] + np.arange(k)
     inside = places < offsets[1:, None]
-    found = order[np.minimum(places, max(scores.size - 1, 0))] if scores.size else places
-    return np.where(inside, found, -1)
+    positions = order[np.minimum(places, max(scores.size - 1, 0))] if scores.size else places
+    return np.where(inside, positions, -1)
 
 
 def gather(offsets: Ints, queries: Ints) -> tuple[Ints, Ints]:

@@ -31,8 +31,8 @@ def code_fingerprint(part: Any) -> str:
     else:
         _add(digest, code)
         cells = getattr(call, "__closure__", None) or ()
-        held = [getattr(call, "__defaults__", None), *(cell.cell_contents for cell in cells)]
-        digest.update(repr([held, getattr(inner, "__dict__", {})]).encode())
+        captured = [getattr(call, "__defaults__", None), *(cell.cell_contents for cell in cells)]
+        digest.update(repr([captured, getattr(inner, "__dict__", {})]).encode())
     return digest.hexdigest()
 
 

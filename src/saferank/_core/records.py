@@ -36,13 +36,13 @@ def from_dict(kind: type[T], record: object, name: str) -> T:
     """
     if not isinstance(record, dict):
         raise _refusal(name, "an object", record)
-    known = {one.name: one for one in fields(typing.cast(Any, kind))}
+    parts = {part.name: part for part in fields(typing.cast(Any, kind))}
     for key in record:
-        if key not in known:
-            raise _refusal(name, f"an object of {', '.join(known)}", key)
-    for one in known.values():
-        if one.name not in record and one.default is MISSING and one.default_factory is MISSING:
-            raise InputError(f"`{name}` must have a value for `{one.name}`.")
+        if key not in parts:
+            raise _refusal(name, f"an object of {', '.join(parts)}", key)
+    for part in parts.values():
+        if part.name not in record and part.default is MISSING and part.default_factory is MISSING:
+            raise InputError(f"`{name}` must have a value for `{part.name}`.")
     hints = _hints(typing.cast(Any, kind))
     return kind(**{k: convert(hints[k], v, f"{name}.{k}") for k, v in record.items()})
 
@@ -58,7 +58,7 @@ def convert(hint: Any, value: object, name: str) -> Any:
     if hint is Any:
         return value
     if origin in (types.UnionType, typing.Union):
-        rest = [one for one in inner if one is not type(None)]
+        rest = [item for item in inner if item is not type(None)]
         return None if value is None and len(rest) < len(inner) else convert(rest[0], value, name)
     if origin is typing.Literal:
         if not isinstance(value, str | int) or value not in inner:
@@ -67,11 +67,11 @@ def convert(hint: Any, value: object, name: str) -> Any:
     if origin in (list, tuple):
         if not isinstance(value, list):
             raise _refusal(name, "a list", value)
-        return origin(convert(inner[0], one, f"{name}[{i}]") for i, one in enumerate(value))
+        return origin(convert(inner[0], item, f"{name}[{i}]") for i, item in enumerate(value))
     if origin is dict:
         if not isinstance(value, dict):
             raise _refusal(name, "an object", value)
-        return {key: convert(inner[1], one, f"{name}.{key:.20}") for key, one in value.items()}
+        return {key: convert(inner[1], item, f"{name}.{key:.20}") for key, item in value.items()}
     if is_dataclass(hint):
         return from_dict(typing.cast(type, hint), value, name)
     return _plain(hint, value, name)

@@ -23,6 +23,7 @@ from saferank.cli import (
     report,
     reproduce,
     simulate,
+    watch,
 )
 
 app = typer.Typer(
@@ -40,6 +41,7 @@ app.command("certify")(certify.certify)
 app.command("compare")(compare.compare)
 app.command("rank")(rank.rank)
 app.command("report")(report.report)
+app.command("watch")(watch.watch)
 app.command("reproduce")(reproduce.reproduce)
 app.add_typer(data.app, name="data")
 app.add_typer(logs.app, name="logs")

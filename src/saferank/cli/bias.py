@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saferank.cli.log_options import ItemColumn, columns_of
+from saferank.cli.log_options import ItemColumn, PolicySaid, columns_of
 from saferank.cli.output import Json, print_json, print_table
 from saferank.cli.outputs import check_outputs
-from saferank.errors import require
 
 if TYPE_CHECKING:
-    from saferank._core.flat import Floats
     from saferank.clicks import FittedBias
     from saferank.counts import Counts
+    from saferank.data import RankingData
 
 
 def bias(
@@ -30,12 +29,25 @@ def bias(
     method: Annotated[
         str | None,
         typer.Option(
-            help="harvest (documents seen at several ranks) or em. [default: em with --items]"
+            help="Insist on harvest or em (documents seen at several ranks; em with --items: "
+            "features) or policy. [default: what the log allows]"
+        ),
+    ] = None,
+    policy: PolicySaid = "auto",
+    scorer: Annotated[
+        str | None,
+        typer.Option(
+            help="With --items: linear, mlp or trees predicts relevance. [default: trees where "
+            "LightGBM is installed, else linear]",
+            show_default=False,
         ),
     ] = None,
     items: Annotated[
         Path | None,
-        typer.Option(help="Items whose features describe relevance (needed by a fixed ranking)."),
+        typer.Option(
+            help="Items whose features describe relevance: needed by a fixed ranking, and by trust "
+            "bias where lists were seen once."
+        ),
     ] = None,
     column: ItemColumn = None,
     skip_bad: Annotated[
@@ -56,17 +68,18 @@ def bias(
 
     Sessions that were set aside to judge a ranker by are left out.
     """
-    from saferank import clicks
     from saferank.clicks.bias.rank_curves import save_chart
+    from saferank.learning.bias_route import fit_bias
 
-    fits = {"trust": clicks.fit_trust_bias, "position": clicks.fit_position_bias}
-    require(kind in fits, "kind", f"one of {', '.join(fits)}", kind)
     check_outputs([output, chart], [counts, items], ["click model"])
-    table, features, matched = _read(counts, items, column, skip_bad)
-    fit = fits[kind](
+    table, data, matched = _read(counts, items, column, skip_bad)
+    fit = fit_bias(
         table,
-        method=method,  # type: ignore[arg-type]
-        features=features,
+        data,
+        kind=kind,
+        policy=policy,
+        method=method,
+        scorer=scorer,
         reference=reference,
         folds=folds,
         seed=seed,
@@ -93,19 +106,17 @@ def bias(
 
 def _read(
     counts: Path, items: Path | None, column: list[str] | None, skip_bad: bool
-) -> tuple[Counts, Floats | None, list[str]]:
-    """Counts, features of their documents where there are items, and how the two match."""
+) -> tuple[Counts, RankingData | None, list[str]]:
+    """Counts, their items where they are given, and how the two match."""
     from saferank import logs
     from saferank.counts import CountTable
-    from saferank.data import Scaling, read_items
+    from saferank.data import read_items
 
     if items is None:
         return logs.read_counts(counts), None, []
     data = read_items(items, columns=columns_of(column))
-    # gaps filled in and marked, categories in columns
-    features = Scaling.fit(data, "none", encode=True).apply(data).features
     table, matched = logs.align(CountTable.open(counts), data, skip_bad=skip_bad)
-    return table, features, matched.sentences()
+    return table, data, matched.sentences()
 
 
 def _asked(counts: Counts) -> int:

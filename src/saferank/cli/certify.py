@@ -185,7 +185,8 @@ def assess_run(
     from saferank.cli.inputs import read_weights
     from saferank.errors import InputError
     from saferank.learning import Ranker
-    from saferank.safety import assess, promise_of
+    from saferank.safety import assess
+    from saferank.safety.promise import promise_of
 
     ranker = Ranker.load(run)
     click_model = None if tables.counts is None else _click_model(ranker, bias, tables.counts)

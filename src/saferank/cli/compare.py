@@ -51,7 +51,7 @@ def compare(
     from saferank.errors import InputError, require
     from saferank.learning import Ranker
     from saferank.safety import compare as compare_rankers
-    from saferank.safety import comparison_chart
+    from saferank.safety.comparison_chart import comparison_chart
 
     names = [str(run) for run in runs]
     require(len(set(names)) == len(names), "runs", "different folders", names)

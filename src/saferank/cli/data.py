@@ -38,7 +38,8 @@ def inspect_command(
 
     Example: saferank data inspect items.parquet --column query_id=term
     """
-    from saferank.data import describe_columns, inspect, load, read_items
+    from saferank.data import inspect, load, read_items
+    from saferank.data.items import describe_columns
 
     columns: tuple[ColumnFacts, ...] = ()
     if path.is_dir():
@@ -69,13 +70,13 @@ def _share(missing: float | None) -> str:
 
 
 def _rows(facts: Inspection) -> list[tuple[str, object]]:
-    smallest, median, largest = facts.documents_a_query
+    smallest, median, largest = facts.documents_per_query
     grades = facts.grades or {}
     rows: list[tuple[str, object]] = [
         ("queries", facts.queries),
         ("documents", facts.documents),
         ("features", facts.features),
-        ("documents a query: min, median, max", f"{smallest}, {median:g}, {largest}"),
+        ("documents per query: min, median, max", f"{smallest}, {median:g}, {largest}"),
         *((f"documents of grade {grade:g}", count) for grade, count in list(grades.items())[:20]),
         ("constant features", len(facts.constant_features)),
         ("duplicate rows", facts.duplicate_rows),

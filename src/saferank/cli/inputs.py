@@ -8,7 +8,8 @@ from pathlib import Path
 from saferank.cli.log_options import columns_of
 from saferank.clicks import ClickModel, check_click_model, position_bias, trust_bias
 from saferank.counts import Counts, CountTable
-from saferank.data import FeatureSchema, RankingData, read_items
+from saferank.data import RankingData, read_items
+from saferank.data.features import FeatureSchema
 from saferank.errors import InputError, require
 from saferank.learning import Ranker
 from saferank.logs import align

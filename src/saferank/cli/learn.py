@@ -99,7 +99,7 @@ def learn(
         click_model_source,
         read_click_model,
     )
-    from saferank.data import feature_sentences
+    from saferank.data.items import feature_sentences
     from saferank.errors import require
     from saferank.learning.ranker import FILES
 

@@ -74,6 +74,14 @@ Spill = Annotated[
 ]
 
 
+PolicySaid = Annotated[
+    str,
+    typer.Option(
+        "--policy",
+        help="What is known of production: auto (by the log), uniform (lists in random order), "
+        "recorded (propensities), score (drawn by production_score), none.",
+    ),
+]
 Hive = Annotated[
     str | None,
     typer.Option(

@@ -54,6 +54,7 @@ def check(
         ),
     ] = None,
     ignore_sessions: options.IgnoreSessions = False,
+    policy: options.PolicySaid = "auto",
     engine: options.Engine = "duckdb",
     memory: options.Memory = None,
     spill: options.Spill = None,
@@ -81,6 +82,7 @@ def check(
         exclude=exclude,
         use_sessions=not ignore_sessions,
         production=policies.production_finding,
+        policy=policies.PolicyFinding(policy),
     )
     if chart is not None:
         save_chart(logs.click_rate_chart(health), chart)

@@ -69,7 +69,7 @@ def rank(
 
     Example: saferank rank run --items items.parquet --guard --session 4711 -o rankings.parquet
     """
-    from saferank.data import read_table, write_table
+    from saferank.data.table_files import read_table, write_table
     from saferank.learning import Ranker
     from saferank.serving.rankings import Serving, rankings, read_sessions, scores_of_lists
 

@@ -27,7 +27,7 @@ def reproduce(
     ] = None,
     seeds: Annotated[int | None, typer.Option(help="Another number of runs.")] = None,
     workers: Annotated[
-        int | None, typer.Option(help="Processes. [default: one a core]", show_default=False)
+        int | None, typer.Option(help="Processes. [default: one per core]", show_default=False)
     ] = None,
     cluster: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler to run the jobs on.")

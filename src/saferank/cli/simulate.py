@@ -63,7 +63,7 @@ def simulate(
         float, typer.Option(help="Share of the sessions to judge by, not to learn from; 0: none.")
     ] = 0.2,
     rows: Annotated[
-        bool, typer.Option("--rows", help="A log with one row a shown document, not counts.")
+        bool, typer.Option("--rows", help="A log with one row per shown document, not counts.")
     ] = False,
     items: Annotated[
         Path | None,
@@ -77,7 +77,7 @@ def simulate(
     a few queries.
     """
     from saferank import clicks
-    from saferank.counts import save_counts
+    from saferank.counts.counts_file import save_counts
     from saferank.data import write_items
 
     check_outputs([output, items], [data, users], ["log" if rows else "counts", "items"])

@@ -76,8 +76,8 @@ class ClickModel:
 
     def to_dict(self) -> dict[str, Any]:
         """The model for JSON."""
-        known = {"alpha": self.alpha.tolist(), "beta": self.beta.tolist()}
-        return known | ({"doubt": self.doubt} if self.doubt else {})
+        record = {"alpha": self.alpha.tolist(), "beta": self.beta.tolist()}
+        return record | ({"doubt": self.doubt} if self.doubt else {})
 
     @classmethod
     def from_dict(cls, record: Any) -> ClickModel:
@@ -105,14 +105,14 @@ class ClickModel:
 
 def _doubt(record: dict[str, Any]) -> str:
     """What a record (of the model, or a whole `bias.json`) says against the model."""
-    misfit, told = (record.get(name) for name in ("misfit", "identifiability"))
+    misfit, identifiability = (record.get(name) for name in ("misfit", "identifiability"))
     if isinstance(misfit, dict) and misfit.get("found") is True:
         size = convert(float, misfit.get("size"), "misfit.size")
         return (
             f"the click model is known to misfit (`saferank bias` found click probabilities "
             f"typically {size:.2g} away from it)"
         )
-    if isinstance(told, dict) and told.get("identified") is False:
+    if isinstance(identifiability, dict) and identifiability.get("identified") is False:
         return (
             "the click model was fitted through features, as production shows each document at one "
             "rank, and nothing in this log can check it"
@@ -144,8 +144,8 @@ def trust_bias(k: int = 5) -> ClickModel:
     rank = np.arange(1, k + 1, dtype=np.float64)
     beta = 0.65 * rank**-1.3
     alpha = rank**-0.32 - beta
-    known = min(k, len(_PAPER_ALPHA))
-    alpha[:known], beta[:known] = _PAPER_ALPHA[:known], _PAPER_BETA[:known]
+    published = min(k, len(_PAPER_ALPHA))
+    alpha[:published], beta[:published] = _PAPER_ALPHA[:published], _PAPER_BETA[:published]
     return ClickModel(alpha, beta)
 
 

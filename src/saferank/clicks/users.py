@@ -24,7 +24,7 @@ class Patience:
     def __post_init__(self) -> None:
         for name in ("after_click", "after_skip"):
             values = np.ascontiguousarray(getattr(self, name), dtype=np.float64)
-            require(values.ndim == 1 and values.size >= 1, name, "one value a rank", values.shape)
+            require(values.ndim == 1 and values.size >= 1, name, "one value per rank", values.shape)
             inside = bool(np.all((values >= 0) & (values <= 1)))
             require(inside, name, "in [0, 1]", values.tolist())
             object.__setattr__(self, name, values)
@@ -78,8 +78,8 @@ class CascadeUsers:
 
     def __post_init__(self) -> None:
         ranks = self.attraction.ranks
-        known = self.patience.after_click.size
-        require(known == ranks, "patience", f"of {ranks} ranks", known)
+        lengths = self.patience.after_click.size
+        require(lengths == ranks, "patience", f"of {ranks} ranks", lengths)
 
     @property
     def ranks(self) -> int:

@@ -185,13 +185,13 @@ class Counts:
         return int(self.sessions.sum())
 
     def per_session(self, counted: Array) -> Floats:
-        """Documents' sums over ranks a session of their query; 0 where there were none."""
+        """Documents' sums over ranks per session of their query; 0 where there were none."""
         sessions = flat.repeat_per_document(self.sessions, self.offsets)
         summed = counted if counted.ndim == 1 else counted.sum(axis=1)
         return np.divide(summed, sessions, out=np.zeros(self.documents), where=sessions > 0)
 
     def ctr(self) -> Floats:
-        """Clicks a session of each document: sum_k c / N_q."""
+        """Clicks per session of each document: sum_k c / N_q."""
         return self.per_session(self.clicks)
 
     def mean_weight(self, weights: npt.ArrayLike) -> Floats:

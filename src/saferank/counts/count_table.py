@@ -87,24 +87,28 @@ class CountReport:
 
     def sentences(self) -> list[str]:
         """What a user should know, one sentence each."""
-        told = [
+        sentences = [
             f"{self.rows:,} rows became {self.groups:,} counts of {self.queries:,} queries at "
             f"ranks 1 to {self.ranks}: {self.impressions:,} impressions, {self.clicks:,} clicks."
         ]
         if self.sessions is not None:
-            told.append(f"Sessions: {self.sessions:,}.")
+            sentences.append(f"Sessions: {self.sessions:,}.")
         if self.split is not None:
-            told.append(self._parts(self.split))
+            sentences.append(self._parts(self.split))
         if self.recorded:
-            told.append("Production's propensities are recorded in the log.")
+            sentences.append("Production's propensities are recorded in the log.")
         if self.duplicates:
-            told.append(f"{self.duplicates:,} rows repeat another of their session: counted once.")
+            sentences.append(
+                f"{self.duplicates:,} rows repeat another of their session: counted once."
+            )
         if self.beyond:
-            told.append(f"{self.beyond:,} rows lie beyond the cut and are left out.")
+            sentences.append(f"{self.beyond:,} rows lie beyond the cut and are left out.")
         if self.excluded:
-            told.append(f"{self.excluded:,} rows are on the list of exclusions and are left out.")
-        told += [f"Left out: {broken}." for broken in self.bad]
-        return told
+            sentences.append(
+                f"{self.excluded:,} rows are on the list of exclusions and are left out."
+            )
+        sentences += [f"Left out: {broken}." for broken in self.bad]
+        return sentences
 
     def _parts(self, split: Split) -> str:
         """What is in the parts: sessions where they are known, else impressions or queries."""

@@ -130,13 +130,13 @@ def bits_for(sessions: int) -> int:
     return max(0, math.ceil(math.log2(max(sessions, 1) / MOST)))
 
 
-def zero_bits(one: str) -> int:
+def zero_bits(identifier: str) -> int:
     """Zero bits at the end of a hash: of a whole number, or of text's digits after `x`."""
-    if one.startswith("x"):
-        digits = one[1:]
+    if identifier.startswith("x"):
+        digits = identifier[1:]
         rest = digits.rstrip("0")
         zeros = DIGIT * (len(digits) - len(rest))
         last = int(rest[-1], 16) if rest and rest[-1] in "0123456789abcdef" else 1
         return zeros + ((last & -last).bit_length() - 1 if rest else 0)
-    value = int(one) if one.isdigit() and len(one) <= 20 else 1
+    value = int(identifier) if identifier.isdigit() and len(identifier) <= 20 else 1
     return 64 if value == 0 else (value & -value).bit_length() - 1

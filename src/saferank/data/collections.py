@@ -77,21 +77,21 @@ def load(path: str | Path, *, name: str | None = None, cache: bool = True) -> Co
     folder = Path(path)
     require(folder.is_dir(), "path", "a folder that exists", str(path))
     files = find_files(folder)
-    known = _recognise(folder, files, name)
-    width = known.features
+    entry = _recognise(folder, files, name)
+    width = entry.features
     if width is None:
         width = max(count_features(file) for file in files.values())
-    parts = {part: _read(file, width, known.beyond, cache) for part, file in files.items()}
-    return assemble(parts, known)
+    parts = {part: _read(file, width, entry.beyond, cache) for part, file in files.items()}
+    return assemble(parts, entry)
 
 
 def find_files(folder: Path) -> dict[str, Path]:
     """The file of each part, plain or gzipped, or `InputError` with the layouts that are known."""
     for inner in _INNER:
         for layout in _FILES:
-            found = {part: _existing(folder / inner / file) for part, file in layout.items()}
-            if all(found.values()):
-                return {part: file for part, file in found.items() if file is not None}
+            files = {part: _existing(folder / inner / file) for part, file in layout.items()}
+            if all(files.values()):
+                return {part: file for part, file in files.items() if file is not None}
     layouts = "; ".join(", ".join(layout.values()) for layout in _FILES)
     raise InputError(
         f"`{folder}` must hold the files of a known collection, each plain or .gz, itself or in "
@@ -101,25 +101,25 @@ def find_files(folder: Path) -> dict[str, Path]:
 
 def _existing(file: Path) -> Path | None:
     zipped = file.with_name(f"{file.name}.gz")
-    return next((found for found in (file, zipped) if found.is_file()), None)
+    return next((place for place in (file, zipped) if place.is_file()), None)
 
 
 def _recognise(folder: Path, files: Mapping[str, Path], name: str | None) -> Known:
-    names = [known.name for known in KNOWN]
+    names = [entry.name for entry in KNOWN]
     if name is not None:
         require(name in names, "name", f"one of {names}", name)
         return KNOWN[names.index(name)]
     # The innermost part of the path that names a collection decides.
     for part in (files["train"].name, *reversed(folder.resolve().parts[-2:])):
-        for known in KNOWN:
-            if any(word in part.lower() for word in known.words):
-                return known
+        for entry in KNOWN:
+            if any(word in part.lower() for word in entry.words):
+                return entry
     width = count_features(files["train"])
-    fitting = [known for known in KNOWN if known.features == width]
+    fitting = [entry for entry in KNOWN if entry.features == width]
     if len(fitting) != 1:
         raise InputError(
             f"`{Path(folder).name}` must be recognisable by its path or its number of features; "
-            f"{width} features fit {[known.name for known in fitting] or 'none'}: give `name`, "
+            f"{width} features fit {[entry.name for entry in fitting] or 'none'}: give `name`, "
             f"one of {names} (saferank data inspect: --name)."
         )
     return fitting[0]
@@ -133,18 +133,18 @@ def _read(file: Path, features: int, beyond: float | None, cache: bool) -> Ranki
     return cached(file, build, version=VERSION, options=options) if cache else build()
 
 
-def assemble(parts: Mapping[str, RankingData], known: Known) -> Collection:
+def assemble(parts: Mapping[str, RankingData], entry: Known) -> Collection:
     """The collection of these parts; without validation queries, some of train become these."""
     train, validation = parts["train"], parts.get("validation")
     if validation is None:
         train, validation = _hold_out(train)
-    highest = known.highest_grade
+    highest = entry.highest_grade
     if highest is None:
         highest = float(train.known_labels.max(initial=0))
     for part in (train, validation, parts["test"]):
         top = float(part.known_labels.max(initial=0))
-        require(top <= highest, "labels", f"at most {highest:g}, the highest of {known.name}", top)
-    return Collection(train, validation, parts["test"], highest, known.name)
+        require(top <= highest, "labels", f"at most {highest:g}, the highest of {entry.name}", top)
+    return Collection(train, validation, parts["test"], highest, entry.name)
 
 
 def _hold_out(train: RankingData) -> tuple[RankingData, RankingData]:

@@ -123,15 +123,15 @@ class Encoding:
 
 def _gaps(features: Features) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Which features have a missing value."""
-    found = np.zeros(features.shape[1], dtype=np.bool_)
+    gaps = np.zeros(features.shape[1], dtype=np.bool_)
     for start in range(0, features.shape[0], _ROWS):
-        found |= np.isnan(features[start : start + _ROWS]).any(axis=0)
-    return found
+        gaps |= np.isnan(features[start : start + _ROWS]).any(axis=0)
+    return gaps
 
 
 def _frequent(values: Features) -> int:
     """How many of the categories, the most frequent first, enough documents have."""
-    known = values[~np.isnan(values)].astype(np.int64)
-    counts = np.bincount(known, minlength=1)[:MOST_LEVELS]
+    codes = values[~np.isnan(values)].astype(np.int64)
+    counts = np.bincount(codes, minlength=1)[:MOST_LEVELS]
     enough = counts >= LEAST_DOCUMENTS
     return int(enough.size if enough.all() else np.argmin(enough))

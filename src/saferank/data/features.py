@@ -73,7 +73,9 @@ class FeatureSchema:
 
     def to_dict(self) -> dict[str, Any]:
         """The schema for JSON."""
-        listed = [{**asdict(one), "categories": list(one.categories)} for one in self.features]
+        listed = [
+            {**asdict(feature), "categories": list(feature.categories)} for feature in self.features
+        ]
         return {"features": listed}
 
     @cached_property

@@ -24,7 +24,7 @@ class Inspection:
     queries: int
     documents: int
     features: int
-    documents_a_query: tuple[int, float, int]
+    documents_per_query: tuple[int, float, int]
     """Smallest, median, largest."""
     grades: dict[float, int] | None
     """Documents of each grade, from the lowest; None without labels."""
@@ -49,10 +49,10 @@ def inspect(data: RankingData) -> Inspection:
     """Look through ranking data.
 
     >>> data = RankingData([[1, 0], [1, 0], [2, 0]], offsets=[0, 2, 3], labels=[0, 2, 0])
-    >>> found = inspect(data)
-    >>> found.documents_a_query, found.grades, found.duplicate_rows
+    >>> inspection = inspect(data)
+    >>> inspection.documents_per_query, inspection.grades, inspection.duplicate_rows
     ((1, 1.5, 2), {0.0: 2, 2.0: 1}, 1)
-    >>> for problem in found.problems:
+    >>> for problem in inspection.problems:
     ...     print(problem)
     1 of 2 features is constant.
     1 of 3 documents has the features of an earlier document of its query.
@@ -67,7 +67,7 @@ def inspect(data: RankingData) -> Inspection:
         queries=data.queries,
         documents=data.documents,
         features=data.width,
-        documents_a_query=(int(sizes.min()), float(np.median(sizes)), int(sizes.max())),
+        documents_per_query=(int(sizes.min()), float(np.median(sizes)), int(sizes.max())),
         grades=grades,
         constant_features=tuple(constant.tolist()),
         duplicate_rows=duplicates,
@@ -90,7 +90,7 @@ def _labels(data: RankingData) -> tuple[dict[float, int] | None, int | None]:
 
 
 def _problems(facts: Inspection, data: RankingData, empty: int | None) -> list[str]:
-    found = [
+    findings = [
         (
             facts.non_finite_values,
             None,
@@ -128,7 +128,7 @@ def _problems(facts: Inspection, data: RankingData, empty: int | None) -> list[s
             "have a single document, so nothing to rank",
         ),
     ]
-    problems = [_sentence(*one) for one in found if one[0]]
+    problems = [_sentence(*finding) for finding in findings if finding[0]]
     if facts.grades is None:
         problems.append("There are no labels.")
     elif len(facts.grades) > MANY_GRADES:
@@ -136,11 +136,11 @@ def _problems(facts: Inspection, data: RankingData, empty: int | None) -> list[s
     return problems
 
 
-def _sentence(count: int, total: int | None, thing: str, one: str, more: str) -> str:
+def _sentence(count: int, total: int | None, thing: str, finding: str, more: str) -> str:
     plural = "queries" if thing == "query" else f"{thing}s"
     of = "" if total is None else f" of {total}"
     noun = thing if total is None and count == 1 else plural
-    return f"{count}{of} {noun} {one if count == 1 else more}."
+    return f"{count}{of} {noun} {finding if count == 1 else more}."
 
 
 def _columns(features: Features) -> tuple[Ints, int]:

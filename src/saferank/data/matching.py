@@ -76,6 +76,6 @@ def codes_between(given: tuple[str, ...], wanted: tuple[str, ...]) -> Features:
 
 def values_under(codes: Features, values: Array) -> Features:
     """Values of a category under other codes; missing ones stay missing."""
-    known = ~np.isnan(values)
-    places = np.minimum(np.where(known, values, 0), codes.size - 1).astype(np.int64)
-    return np.where(known, codes[places], np.float32(np.nan))
+    present = ~np.isnan(values)
+    places = np.minimum(np.where(present, values, 0), codes.size - 1).astype(np.int64)
+    return np.where(present, codes[places], np.float32(np.nan))

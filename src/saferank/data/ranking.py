@@ -201,10 +201,10 @@ class RankingData:
         return digest.hexdigest()
 
     def __repr__(self) -> str:
-        known = "unlabelled" if self.labels is None else "labelled"
+        labelled = "unlabelled" if self.labels is None else "labelled"
         return (
             f"RankingData({self.queries} queries, {self.documents} documents, "
-            f"{self.width} features, {known})"
+            f"{self.width} features, {labelled})"
         )
 
 

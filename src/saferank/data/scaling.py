@@ -176,8 +176,8 @@ class Scaling:
     def from_dict(cls, record: dict[str, Any]) -> Scaling:
         """The scaling of a record, checked."""
         names = {"kind", "width", "centre", "spread", "low", "high", "encoding"}
-        known = isinstance(record, dict) and set(record) | {"encoding"} == names
-        require(known, "scaling", f"a record of {sorted(names)}", record)
+        valid = isinstance(record, dict) and set(record) | {"encoding"} == names
+        require(valid, "scaling", f"a record of {sorted(names)}", record)
         encoding = record.get("encoding")
         parts = {name: value for name, value in record.items() if name != "encoding"}
         try:
@@ -188,8 +188,8 @@ class Scaling:
 
 
 def _kind(name: str) -> Kind:
-    known = isinstance(name, str) and name in KINDS
-    require(known, "kind", f"one of {sorted(KINDS)}", name)
+    valid = isinstance(name, str) and name in KINDS
+    require(valid, "kind", f"one of {sorted(KINDS)}", name)
     return KINDS[name]
 
 
@@ -226,14 +226,14 @@ def _moments(pieces: Callable[[], Iterator[Floats]]) -> tuple[Floats, Floats]:
 
 def _quantiles(features: Features, tail: float) -> tuple[Floats, Floats]:
     ends = np.array([tail, 1 - tail])
-    found = np.zeros((features.shape[1], 2))
+    ends = np.zeros((features.shape[1], 2))
     for column in range(features.shape[1]):
         values = features[:, column]
         if np.isnan(values).any():
             values = values[~np.isnan(values)]
         if values.size:
-            found[column] = np.quantile(values, ends)
-    return found[:, 0].copy(), found[:, 1].copy()
+            ends[column] = np.quantile(values, ends)
+    return ends[:, 0].copy(), ends[:, 1].copy()
 
 
 @parallel_kernel

@@ -34,7 +34,7 @@ class Shape:
     heavy: float
     """Share of the features with a heavy tail."""
     most: int
-    """Largest number of documents a query."""
+    """Largest number of documents per query."""
 
 
 PRESETS: dict[str, Shape] = {

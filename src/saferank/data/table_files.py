@@ -48,8 +48,8 @@ def write_table(table: pa.Table, path: str | Path, kind: str = "table") -> None:
     target = Path(path)
     write = next((w for end, w in _WRITERS.items() if target.name.lower().endswith(end)), None)
     if write is None:
-        known = ", ".join(_WRITERS)
-        raise InputError(f"`output` must end with one of {known}; got {target.name!r}.")
+        endings = ", ".join(_WRITERS)
+        raise InputError(f"`output` must end with one of {endings}; got {target.name!r}.")
     with atomic_file(target) as temporary:
         write(table.replace_schema_metadata(parquet_mark(kind)), temporary)
 

@@ -1,27 +1,21 @@
 """Evaluation: policies by their scores, off-policy estimates with intervals, and the truth."""
 
-from saferank.evaluation.controls import CONTROLS, EVALUATES
-from saferank.evaluation.intervals import INTERVALS, Interval, QueryScores, interval
-from saferank.evaluation.lower_bound import LowerBound, lower_bound
+from saferank.evaluation.intervals import INTERVALS, Interval, interval
+from saferank.evaluation.intervals import QueryScores as QueryScores
+from saferank.evaluation.lower_bound import LowerBound as LowerBound
+from saferank.evaluation.lower_bound import lower_bound
 from saferank.evaluation.off_policy import Evaluation, evaluate
-from saferank.evaluation.scored_policies import Deployed, Policy
+from saferank.evaluation.scored_policies import Deployed as Deployed
+from saferank.evaluation.scored_policies import Policy as Policy
 from saferank.evaluation.sessions import LogRows
-from saferank.evaluation.support import Support
-from saferank.evaluation.truth import Truth, truth
+from saferank.evaluation.support import Support as Support
+from saferank.evaluation.truth import truth
 
 __all__ = [
-    "CONTROLS",
-    "EVALUATES",
     "INTERVALS",
-    "Deployed",
     "Evaluation",
     "Interval",
     "LogRows",
-    "LowerBound",
-    "Policy",
-    "QueryScores",
-    "Support",
-    "Truth",
     "evaluate",
     "interval",
     "lower_bound",

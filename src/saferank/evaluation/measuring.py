@@ -21,7 +21,13 @@ def measured_scores(
     score: SessionScore, omega: Floats, evidence: Evidence, variance: Variance
 ) -> QueryScores:
     """What is known of each query from its counts: mean, variance, range and the bound."""
-    counts = evidence.counts
+    return count_moments(score, evidence.counts, _theorem(omega, evidence), variance)
+
+
+def count_moments(
+    score: SessionScore, counts: Counts, bound: Floats, variance: Variance = "ranks"
+) -> QueryScores:
+    """The same with a bound of the variance of one session that is known already."""
     at_rank = np.maximum(rank_covariances(score, score, counts), 0.0)
     require(variance in ("ranks", "bound"), "variance", "'ranks' or 'bound'", variance)
     within = at_rank.sum(axis=1) if variance == "ranks" else np.sqrt(at_rank).sum(axis=1) ** 2
@@ -32,9 +38,7 @@ def measured_scores(
     within = within * counts.sessions / np.maximum(counts.sessions - 1, 1)
     within[alone] = (means[alone] - estimate) ** 2
     low, high = _range(score, counts)
-    return QueryScores(
-        counts.sessions, means, within, low, high, _theorem(omega, evidence), variance
-    )
+    return QueryScores(counts.sessions, means, within, low, high, bound, variance)
 
 
 def _range(score: SessionScore, counts: Counts) -> tuple[Floats, Floats]:

@@ -9,8 +9,9 @@ import numpy as np
 
 from saferank._core import flat
 from saferank._core.flat import Floats
+from saferank.counts import Counts
 from saferank.estimators import Evidence
-from saferank.estimators.session_form import rank_covariances
+from saferank.estimators.session_form import SessionScore, rank_covariances
 from saferank.evaluation.controls import control_variate
 
 LEAST_SESSIONS = 20.0
@@ -51,23 +52,29 @@ class Support:
 
 
 def support_of(omega: Floats, evidence: Evidence) -> Support:
-    r"""Effective sessions by the weights :math:`W = \sum_d (\omega/\rho_0)\alpha_{k(d)}`.
-
-    Ranks are taken apart: the square of a session's W is its mean squared plus the variances of
-    its ranks.
-    """
+    r"""Effective sessions by the weights :math:`W = \sum_d (\omega/\rho_0)\alpha_{k(d)}`."""
     counts = evidence.counts
     share = counts.sessions / max(counts.total, 1)
     control, _ = control_variate(evidence, omega)
-    means = control.means(counts)
-    spread = np.maximum(rank_covariances(control, control, counts).sum(axis=1), 0.0)
-    mean, square = float(share @ means), float(share @ (means**2 + spread))
     per_document = flat.repeat_per_document(share, counts.offsets) * omega
     total = float(per_document.sum())
     lost = float(per_document[evidence.propensities.rho <= 0].sum())
     return Support(
         sessions=counts.total,
-        effective=counts.total * mean**2 / square if square > 0 else 0.0,
+        effective=effective_sessions(control, counts),
         share=1 - lost / total if total > 0 else 0.0,
         unsupported=lost,
     )
+
+
+def effective_sessions(weights: SessionScore, counts: Counts) -> float:
+    r""":math:`N \bar W^2 / \overline{W^2}` of the weights that sessions have.
+
+    Ranks are taken apart: the square of a session's W is its mean squared plus the variances of
+    its ranks.
+    """
+    share = counts.sessions / max(counts.total, 1)
+    means = weights.means(counts)
+    spread = np.maximum(rank_covariances(weights, weights, counts).sum(axis=1), 0.0)
+    mean, square = float(share @ means), float(share @ (means**2 + spread))
+    return counts.total * mean**2 / square if square > 0 else 0.0

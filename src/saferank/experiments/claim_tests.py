@@ -67,10 +67,10 @@ def _change(results: Results, curve: Curve, sessions: int) -> Floats:
 
 
 def _grid(results: Results, *curves: Curve, above: float = 0, below: float = np.inf) -> list[int]:
-    found = [n for n in results.sessions(*curves) if above <= n < below]
-    if not found:
+    numbers = [n for n in results.sessions(*curves) if above <= n < below]
+    if not numbers:
         raise NothingThereError("no N in the range of the claim")
-    return found
+    return numbers
 
 
 def _last(results: Results, *curves: Curve) -> int:
@@ -133,13 +133,13 @@ def _n(sessions: int | None) -> str:
 def no_incentive(results: Results) -> Finding:
     """What is still to be gained above the ranks that the paper names."""
     del results
-    told, holds = [], True
+    lines, holds = [], True
     for original, top in ((8, 6), (6, 4), (4, 3)):
         paid = [row["clipped"] for row in clipped_ratios(1.0, (original,)) if row["rank"] <= top]
         more = paid[0] - paid[-1]
         holds = holds and more < 1e-9
-        told.append(f"from rank {original}: {more:.3f} to gain above rank {top}")
-    return _yes(holds, "; ".join(told))
+        lines.append(f"from rank {original}: {more:.3f} to gain above rank {top}")
+    return _yes(holds, "; ".join(lines))
 
 
 # -- figure 2 ----------------------------------------------------------------------------------
@@ -166,8 +166,8 @@ def dr_unsafe(results: Results) -> Finding:
     """DR against production where it is lowest."""
     dr = _curve(2, "dr")
     drop, at = _largest_drop(results, dr, below=LIMITED)
-    told = f"largest drop of DR below production: {drop:.1%} at {_n(at)}; relative change there"
-    return _sign(_change(results, dr, at), told, positive=False)
+    lines = f"largest drop of DR below production: {drop:.1%} at {_n(at)}; relative change there"
+    return _sign(_change(results, dr, at), lines, positive=False)
 
 
 def dr_below_ips(results: Results) -> Finding:
@@ -240,25 +240,25 @@ def safest(results: Results) -> Finding:
 def become_dr(results: Results) -> Finding:
     """PRPO against DR at the largest N."""
     dr = _curve(2, "dr")
-    told, level = [], True
+    lines, level = [], True
     for delta in ("0.01/N", "100/N"):
         curve = _curve(3, "prpo", delta)
         last = _last(results, curve, dr)
         gap = float((results.against(curve, last, dr) / _mean(results, dr, last)).mean())
         level = level and abs(gap) <= 2 * CLOSE
-        told.append(f"{delta}: {gap:+.1%}")
-    return _yes(level, f"against DR at the largest N: {', '.join(told)}")
+        lines.append(f"{delta}: {gap:+.1%}")
+    return _yes(level, f"against DR at the largest N: {', '.join(lines)}")
 
 
 def conservative(results: Results) -> Finding:
     """Exposure moved by 1/log N and by 100/N."""
     slow, fast = _curve(3, "prpo", "1/log N"), _curve(3, "prpo", "100/N")
-    told, holds = [], True
+    lines, holds = [], True
     for n in _grid(results, slow, fast):
         near, far = (_mean(results, curve, n, "distance") for curve in (slow, fast))
         holds = holds and near <= far
-        told.append(f"{_n(n)}: {near:.3f}, {far:.3f}")
-    return _yes(holds, f"share of exposure moved, 1/log N and 100/N: {'; '.join(told)}")
+        lines.append(f"{_n(n)}: {near:.3f}, {far:.3f}")
+    return _yes(holds, f"share of exposure moved, 1/log N and 100/N: {'; '.join(lines)}")
 
 
 def sticks(results: Results) -> Finding:
@@ -275,12 +275,12 @@ def _safe_dr_deltas(results: Results, n: int, measure: str) -> list[float]:
 
 def lower_is_nearer(results: Results) -> Finding:
     """Exposure moved by safe DR, by delta."""
-    told, holds = [], True
+    lines, holds = [], True
     for n in _grid(results, _curve(3, "safe-dr"), below=LIMITED):
         moved = _safe_dr_deltas(results, n, "distance")
         holds = holds and moved == sorted(moved)
-        told.append(f"{_n(n)}: {', '.join(f'{value:.3f}' for value in moved)}")
-    return _yes(holds, f"share of exposure moved, δ = 0.01, 0.1, 0.45, 0.95: {'; '.join(told)}")
+        lines.append(f"{_n(n)}: {', '.join(f'{value:.3f}' for value in moved)}")
+    return _yes(holds, f"share of exposure moved, δ = 0.01, 0.1, 0.45, 0.95: {'; '.join(lines)}")
 
 
 def no_difference(results: Results) -> Finding:
@@ -387,10 +387,10 @@ def bound_holds(results: Results) -> Finding:
     for curve in dict.fromkeys(curves_of(6)):
         for n in results.sessions(curve):
             for seed in range(results.study.seeds):
-                found = results.measures.get(results.job(curve, n, seed), {})
-                if "bound" in found:
-                    lost = found["production_utility"] - found["utility"]
-                    pairs.append((lost, found["bound"]))
+                measures = results.measures.get(results.job(curve, n, seed), {})
+                if "bound" in measures:
+                    lost = measures["production_utility"] - measures["utility"]
+                    pairs.append((lost, measures["bound"]))
     if not pairs:
         raise NothingThereError("no certificates")
     broken = sum(lost > bound + 1e-9 for lost, bound in pairs)
@@ -400,9 +400,9 @@ def bound_holds(results: Results) -> Finding:
 def beats_clicks(results: Results) -> Finding:
     """DR against plain clicks with a strong production ranker."""
     dr, naive = _curve(7, "dr"), _curve(7, "naive")
-    told, wins = [], []
+    lines, wins = [], []
     for n in _grid(results, dr, naive):
         gap = mean_interval(_there(results.against(dr, n, naive), dr, n))
         wins.append(gap.low > 0)
-        told.append(f"{_n(n)}: {gap.mean:+.4f} ({gap.low:+.4f} to {gap.high:+.4f})")
-    return _yes(all(wins), f"DR minus plain clicks: {'; '.join(told)}")
+        lines.append(f"{_n(n)}: {gap.mean:+.4f} ({gap.low:+.4f} to {gap.high:+.4f})")
+    return _yes(all(wins), f"DR minus plain clicks: {'; '.join(lines)}")

@@ -11,7 +11,7 @@ from saferank._core.charts import COLOURS, DASHES, scale
 from saferank.experiments.learning_curves import CURVES, Curve, curves_of
 from saferank.experiments.results import Results, prediction_interval
 from saferank.metrics import dcg_weights
-from saferank.objectives import prpo
+from saferank.objectives.exposure import prpo
 
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
 # colour, dashes, and where the name stands: apart when the two lines are level
@@ -83,7 +83,7 @@ def _panel(title: str, curves: Sequence[Curve], results: Results, measure: str) 
     )
     y = alt.Y("mean:Q", title="NDCG@5", scale=alt.Scale(zero=False))
     base = alt.Chart(alt.InlineData(values=rows), title=title, width=_WIDTH, height=_HEIGHT)
-    told = ["label:N", "sessions:Q", "mean:Q", "low:Q", "high:Q", "seeds:Q"]
+    tooltip = ["label:N", "sessions:Q", "mean:Q", "low:Q", "high:Q", "seeds:Q"]
     band = base.mark_area(opacity=0.13).encode(
         x=x,
         y=alt.Y("low:Q", title="NDCG@5", scale=alt.Scale(zero=False)),
@@ -101,7 +101,7 @@ def _panel(title: str, curves: Sequence[Curve], results: Results, measure: str) 
         y=y,
         color=alt.Color(**style["color"]),
         shape=alt.Shape(**style["shape"]),
-        tooltip=told,
+        tooltip=tooltip,
     )
     strong = any(curve.strong for curve in curves)
     return alt.layer(band, *_reference_lines(results, measure, strong, title), lines, points)
@@ -219,15 +219,15 @@ def _bounds(results: Results) -> Any:
     for curve in dict.fromkeys(curves_of(6)):
         for sessions in results.sessions(curve):
             for seed in range(results.study.seeds):
-                found = results.measures.get(results.job(curve, sessions, seed))
-                if found and "bound" in found:
-                    lost = found["production_utility"] - found["utility"]
+                measures = results.measures.get(results.job(curve, sessions, seed))
+                if measures and "bound" in measures:
+                    lost = measures["production_utility"] - measures["utility"]
                     rows.append(
                         {
                             "users": curve.users,
                             "method": curve.method,
                             "lost": lost,
-                            "bound": found["bound"],
+                            "bound": measures["bound"],
                             "sessions": sessions,
                         }
                     )

@@ -19,7 +19,7 @@ from saferank.clicks import simulate
 from saferank.counts import Counts
 from saferank.data import Collection, RankingData
 from saferank.errors import InputError, SaferankError
-from saferank.estimators import estimator_of
+from saferank.estimators.table import estimator_of
 from saferank.experiments.study import STUDY_USERS, Conditions
 from saferank.experiments.study_measures import MEASURES, measure
 from saferank.learning import METHODS, Ranker, fit_relevance, learn
@@ -50,11 +50,11 @@ class Production:
     def train(self, collection: Collection) -> Ranker:
         """Train on the labels of a share of the queries, and stop by a share of the validation."""
         few = _few(collection.train, self.conditions.fraction, self.seed, "train")
-        held = _few(collection.validation, self.conditions.fraction, self.seed, "validation")
+        validation = _few(collection.validation, self.conditions.fraction, self.seed, "validation")
         ranker = learn(
             few,
             method="skyline",
-            validation=(held, None),
+            validation=(validation, None),
             seed=derive(self.seed, "production"),
             scorer=self.conditions.production_scorer,
             settings=self.conditions.settings,
@@ -104,8 +104,10 @@ class World:
     @cached_property
     def clicks(self) -> tuple[Counts, Counts]:
         """Counts on the training queries and, of a share of the sessions, on validation."""
-        held = max(1, round(self.conditions.validation * self.log.sessions))
-        return self._simulated("train", self.log.sessions), self._simulated("validation", held)
+        validation = max(1, round(self.conditions.validation * self.log.sessions))
+        return self._simulated("train", self.log.sessions), self._simulated(
+            "validation", validation
+        )
 
     def _simulated(self, part: str, sessions: int) -> Counts:
         data = self.collection.parts()[part]
@@ -124,13 +126,13 @@ class World:
     @cached_property
     def predictor(self) -> Ranker:
         """The regression behind DM and DR."""
-        train, held = self.clicks
+        train, validation = self.clicks
         return fit_relevance(
             self.collection.train,
             train,
             self.conditions.click_model(),
             production=self.production,
-            validation=(self.collection.validation, held),
+            validation=(self.collection.validation, validation),
             **self.options(),
         )
 
@@ -164,9 +166,9 @@ class Job:
             return world.production
         data, options = world.collection, world.options()
         if not self.log.sessions:
-            held: tuple[RankingData, Counts | None] = (data.validation, None)
+            validation: tuple[RankingData, Counts | None] = (data.validation, None)
             ranks = world.conditions.ranks
-            return learn(data.train, method=self.method, validation=held, k=ranks, **options)
+            return learn(data.train, method=self.method, validation=validation, k=ranks, **options)
         if self.delta is not None:
             options["delta"] = self.delta
         method = METHODS[self.method]
@@ -252,14 +254,14 @@ def run_jobs(jobs: Iterable[Job], collection: Collection, store: Store) -> int:
             _run_job(job, world, store)
         except FAILURES as error:
             failed += 1
-            told = {"job": asdict(job), "error": f"{type(error).__name__}: {error}"}
-            write_json(store.failure(job), told)
+            failure = {"job": asdict(job), "error": f"{type(error).__name__}: {error}"}
+            write_json(store.failure(job), failure)
     return failed
 
 
 def _run_job(job: Job, world: World, store: Store) -> None:
     ranker = job.learn(world)
     users = world.conditions.click_model()
-    found = measure(ranker, world.production, world.collection, users)
-    write_json(store.result(job), {"job": asdict(job), "measures": found})
+    measures = measure(ranker, world.production, world.collection, users)
+    write_json(store.result(job), {"job": asdict(job), "measures": measures})
     store.failure(job).unlink(missing_ok=True)

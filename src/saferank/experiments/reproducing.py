@@ -40,5 +40,5 @@ def reproduce(
     chosen = tuple(dict.fromkeys(figures))
     jobs = plan(chosen, study, address)
     outcome = sweep(jobs, study.data, results, workers=workers, cluster=cluster)
-    found = read_results(study, address, jobs, results)
-    return Reproduction(outcome, write_page(found, chosen, collection.name, target))
+    measured = read_results(study, address, jobs, results)
+    return Reproduction(outcome, write_page(measured, chosen, collection.name, target))

@@ -10,15 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from saferank._core.files import write_json
-from saferank.clicks import (
-    USERS,
-    ClickModel,
-    Users,
-    blend,
-    epsilon_adversarial,
-    position_bias,
-    trust_bias,
-)
+from saferank.clicks import USERS, ClickModel, Users, position_bias, trust_bias
+from saferank.clicks.models import blend
+from saferank.clicks.users import epsilon_adversarial
 from saferank.data import Collection, RankingData, load, synthetic
 from saferank.data.cache import cached
 from saferank.data.synthetic import PRESETS as SHAPES
@@ -65,8 +59,8 @@ class Conditions:
         require(self.ranks >= 1, "ranks", "at least 1", self.ranks)
         sane = self.peak == 1 or (self.peak > 0 and self.production_scorer != "trees")
         require(sane, "peak", "positive, and 1 for trees", self.peak)
-        known = ", ".join(LEARNERS)
-        require(self.learner in LEARNERS, "learner", f"one of {known}", self.learner)
+        names = ", ".join(LEARNERS)
+        require(self.learner in LEARNERS, "learner", f"one of {names}", self.learner)
         require(0 < self.validation <= 1, "validation", "in (0, 1]", self.validation)
 
     @property

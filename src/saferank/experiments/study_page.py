@@ -66,8 +66,8 @@ def write_page(results: Results, figures: Sequence[int], name: str, folder: str 
 
 def claim_record(claim: Claim, finding: Finding) -> dict[str, Any]:
     """A claim and its finding for JSON."""
-    told = {name: getattr(claim, name) for name in ("figure", "sentence", "test", "why", "ours")}
-    return told | asdict(finding)
+    facts = {name: getattr(claim, name) for name in ("figure", "sentence", "test", "why", "ours")}
+    return facts | asdict(finding)
 
 
 def claims_table(claims: Judged) -> str:

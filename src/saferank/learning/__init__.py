@@ -1,8 +1,9 @@
 """Rankers: scorers, the one training loop, the table of methods, saving and loading."""
 
+from saferank.learning.bias_route import fit_bias
 from saferank.learning.descent import Settings
 from saferank.learning.learning import fit_relevance, learn
-from saferank.learning.ranked_lists import ranking_table
+from saferank.learning.ranked_lists import ranking_table as ranking_table
 from saferank.learning.ranker import Provenance, Ranker
 from saferank.learning.recipe import METHODS, Recipe
 from saferank.learning.sklearn_face import RankingEstimator
@@ -14,10 +15,10 @@ __all__ = [
     "RankingEstimator",
     "Recipe",
     "Settings",
+    "fit_bias",
     "fit_relevance",
     "learn",
     "load",
-    "ranking_table",
 ]
 
 load = Ranker.load

@@ -67,13 +67,13 @@ class Boosting:
         self.history = History()
         self.round = 0
         self.now = start
-        self.held = np.zeros(0)  # scores of the validation documents
+        self.validation_scores = np.zeros(0)  # scores of the validation documents
 
     def run(self) -> TreeScorer:
         """Boost to the end, from the checkpoint where there is one; returns the best."""
         with bar(self.label, self.settings.rounds) as advance:
             resumed = self.checkpoint is not None and self._resume(self.checkpoint)
-            self.held = self.now.scores(self.validation.data.features)
+            self.validation_scores = self.now.scores(self.validation.data.features)
             if not resumed:
                 self._validate()
             advance(self.round)
@@ -111,7 +111,7 @@ class Boosting:
         grew = bool(model.num_trees() > self.start.trees + self.round)
         if grew:
             tree = self.start.trees + self.round
-            self.held = self.held + self._newest(model, tree)
+            self.validation_scores = self.validation_scores + self._newest(model, tree)
             self.round += 1
         due = self.round % EVERY == 0 or self.round == self.settings.rounds or not grew
         if due and self.history.steps[-1] != self.round:
@@ -122,8 +122,8 @@ class Boosting:
 
     def _newest(self, model: Any, tree: int) -> Floats:
         features = self.validation.data.features
-        found = model.predict(features, raw_score=True, start_iteration=tree, num_iteration=1)
-        return np.asarray(found, dtype=np.float64)
+        scores = model.predict(features, raw_score=True, start_iteration=tree, num_iteration=1)
+        return np.asarray(scores, dtype=np.float64)
 
     def _parameters(self) -> dict[str, Any]:
         return {
@@ -154,7 +154,7 @@ class Boosting:
 
     def _validate(self) -> None:
         self.history.steps.append(self.round)
-        self.history.values.append(evaluate(self.validation, self.held)[0])
+        self.history.values.append(evaluate(self.validation, self.validation_scores)[0])
 
     def _best(self) -> TreeScorer:
         kept = self.history.steps[self.history.best()]

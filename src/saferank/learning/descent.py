@@ -52,8 +52,8 @@ class Settings:
             require(getattr(self, name) >= 1, name, "at least 1", getattr(self, name))
         require(self.leaves >= 2, "leaves", "at least 2", self.leaves)
         require(0 < self.shrinkage <= 1, "shrinkage", "in (0, 1]", self.shrinkage)
-        known = self.curvature in CURVATURES
-        require(known, "curvature", f"one of {', '.join(CURVATURES)}", self.curvature)
+        valid = self.curvature in CURVATURES
+        require(valid, "curvature", f"one of {', '.join(CURVATURES)}", self.curvature)
         object.__setattr__(self, "hidden", tuple(self.hidden))
 
 

@@ -15,7 +15,7 @@ from saferank.scorers.networks import ModuleFactory, NetworkScorer, make_network
 
 
 class Scorer(Protocol):
-    """Turns features into one score a document."""
+    """Turns features into one score per document."""
 
     @property
     def kind(self) -> str:
@@ -26,7 +26,7 @@ class Scorer(Protocol):
         """Number of features."""
 
     def scores(self, features: Any) -> Floats:
-        """One score a document."""
+        """One score per document."""
 
     def copy(self) -> Self:
         """The same scorer with parameters of its own."""

@@ -14,9 +14,12 @@ from saferank._core.flat import Floats
 from saferank._core.seeds import derive
 from saferank.clicks import ClickModel
 from saferank.counts import Counts
-from saferank.data import RankingData, Scaling, match_features
+from saferank.data import RankingData, Scaling
+from saferank.data.matching import match_features
 from saferank.errors import InputError, require
-from saferank.estimators import LOSSES, Evidence, estimator_of
+from saferank.estimators import Evidence
+from saferank.estimators.regression import LOSSES
+from saferank.estimators.table import estimator_of
 from saferank.learning.descent import History, Part
 from saferank.learning.families import Run, Scorer, family
 from saferank.learning.goals import ImitationGoal, PointwiseGoal
@@ -27,15 +30,10 @@ from saferank.learning.recipe import METHODS, Recipe, recipe_of
 from saferank.learning.run_key import run_key
 from saferank.learning.shown import Production, Shown, settle_production
 from saferank.learning.stopping import Curves, Pass, fit_in_passes, folds, split
-from saferank.objectives import (
-    Context,
-    Goal,
-    Objective,
-    Queries,
-    Terms,
-    objective_entry,
-    schedule,
-)
+from saferank.objectives import Context, Objective, Terms, schedule
+from saferank.objectives.goals import Goal
+from saferank.objectives.in_exposures import Queries
+from saferank.objectives.table import objective_entry
 
 Given = tuple[RankingData, Counts | None]
 
@@ -88,9 +86,9 @@ def learn(
     shown = settle_production(data, counts, production, production_kind)
     run = _Run(recipe, click_model, production, seed, predictor, shown)
     part = None if counts is None else counts.part("learn")
-    log, held = run.logs(data, part, validation)
-    folder = None if checkpoint is None else Path(checkpoint) / run.key(method, log, held)
-    scorer, histories = run.scorer(log, held, folder)
+    log, check_log = run.logs(data, part, validation)
+    folder = None if checkpoint is None else Path(checkpoint) / run.key(method, log, check_log)
+    scorer, histories = run.scorer(log, check_log, folder)
     if folder is not None:
         _remove(folder)
     provenance = replace(
@@ -123,8 +121,8 @@ def fit_relevance(
     Fit it once and give it to `learn(predictor=...)` for as many methods as learn from the log.
     """
     run = _Run(METHODS["dm"].changed(**changes), click_model, production, seed)
-    log, held = run.logs(data, counts.part("learn"), validation)
-    scorer, histories = fit_in_passes(run.regression, log, held, seed, None)
+    log, check_log = run.logs(data, counts.part("learn"), validation)
+    scorer, histories = fit_in_passes(run.regression, log, check_log, seed, None)
     provenance = run.provenance("relevance", data, counts, {"ranker": histories["regression"]})
     return Ranker(scorer, run.scaling_of(data), provenance, features=run.features)
 
@@ -163,19 +161,21 @@ class _Run:
         log = self._log(self._with_production(data, self.production), counts)
         log = replace(log, policy=self.shown.policy)
         self._given: tuple[Given, Given | None] = (log.data, counts), None
-        held = None
+        check_log = None
         if validation is not None:
             ranker = self.production if isinstance(self.production, Ranker) else None
             aside = validation[1] and validation[1].part("learn")
-            held = self._log(self._with_production(validation[0], ranker), aside)
-            held = replace(held, policy=self.shown.elsewhere(held.data, held.counts))
-            self._given = self._given[0], (held.data, aside)
-        train, held = split(log, held, self.seed, promise=self.recipe.keep is not None)
+            check_log = self._log(self._with_production(validation[0], ranker), aside)
+            check_log = replace(
+                check_log, policy=self.shown.elsewhere(check_log.data, check_log.counts)
+            )
+            self._given = self._given[0], (check_log.data, aside)
+        train, check_log = split(log, check_log, self.seed, promise=self.recipe.keep is not None)
         clicked = self.estimator.needs == "labels" or bool(log.counts.clicks.any())
         require(clicked, "counts", "of at least one click", 0)
-        self._check_start(train, held or train)
+        self._check_start(train, check_log or train)
         scaling = self.scaling_of(log.data)
-        return _scaled(train, scaling), None if held is None else _scaled(held, scaling)
+        return _scaled(train, scaling), None if check_log is None else _scaled(check_log, scaling)
 
     def _log(self, data: RankingData, counts: Counts | None) -> Log:
         if self.estimator.needs == "labels":
@@ -188,11 +188,11 @@ class _Run:
             f"of {counts.ranks} ranks",
             self.click_model.ranks,
         )
-        known = None
+        predicted = None
         if self.predictor is not None and self.estimator.needs == "predictions":
             # a predictor scales features for itself, so it is asked before they are scaled here
-            known = expit(self.predictor.scores(data))
-        return Log(data, counts, predicted=known)
+            predicted = expit(self.predictor.scores(data))
+        return Log(data, counts, predicted=predicted)
 
     def _check_start(self, *logs: Log) -> None:
         unknown = any(log.data.production is None for log in logs)
@@ -204,14 +204,14 @@ class _Run:
 
     def _with_production(self, data: RankingData, production: Production) -> RankingData:
         """The data with the features that are learned from, and with production's scores."""
-        known = match_features(data, self.features)
+        matched = match_features(data, self.features)
         if production is None:
-            if known.production is None or self.shown.temperature == 1.0:
-                return known
-            return replace(known, production=known.production / self.shown.temperature)
+            if matched.production is None or self.shown.temperature == 1.0:
+                return matched
+            return replace(matched, production=matched.production / self.shown.temperature)
         scores = production.scores(data) if isinstance(production, Ranker) else production
         values = np.asarray(scores, dtype=np.float64) / self.shown.temperature
-        return replace(known, production=values)
+        return replace(matched, production=values)
 
     def scaling_of(self, data: RankingData) -> Scaling:
         """Production's own scaling where learning starts from its model, else fitted on train."""
@@ -239,12 +239,12 @@ class _Run:
     # -- what is reached for -------------------------------------------------------------------
 
     def goals(
-        self, log: Log, held: Log | None, found: tuple[Floats, Floats] | None
+        self, log: Log, check_log: Log | None, predictions: tuple[Floats, Floats] | None
     ) -> tuple[Goal, Goal]:
         """The objective on training queries (propensities clipped) and on validation queries."""
-        train_terms = held_terms = self._terms(log, found and found[0], clip=True)
-        if held is not None:
-            held_terms = self._terms(held, found and found[1], clip=False)
+        train_terms = validation_terms = self._terms(log, predictions and predictions[0], clip=True)
+        if check_log is not None:
+            validation_terms = self._terms(check_log, predictions and predictions[1], clip=False)
         entry = objective_entry(self.recipe.objective)
         sessions = log.counts.total
         given = entry.delta if self.recipe.delta is None else self.recipe.delta
@@ -254,13 +254,14 @@ class _Run:
             weights=self.weights,
             click_model=self.click_model,
             largest_gain=max(
-                float(np.abs(part.gain).max(initial=0.0)) for part in (train_terms, held_terms)
+                float(np.abs(part.gain).max(initial=0.0))
+                for part in (train_terms, validation_terms)
             ),
         )
         objective = entry.build(context)
         goal, check = (
-            self._goal(part, objective, known)
-            for part, known in ((log, train_terms), (held or log, held_terms))
+            self._goal(part, objective, own_terms)
+            for part, own_terms in ((log, train_terms), (check_log or log, validation_terms))
         )
         return goal, promised(check, self.recipe)
 
@@ -279,11 +280,11 @@ class _Run:
             predictions=predictions,
         )
 
-    def _goal(self, log: Log, objective: Objective, known: Terms) -> Goal:
+    def _goal(self, log: Log, objective: Objective, terms_: Terms) -> Goal:
         return objective.on(
             Queries(
                 log.data.offsets,
-                known,
+                terms_,
                 self.weights,
                 log.share(),
                 log.data.production,
@@ -295,45 +296,47 @@ class _Run:
 
     # -- how it is reached ---------------------------------------------------------------------
 
-    def scorer(self, log: Log, held: Log | None, folder: Path | None) -> tuple[Scorer, Curves]:
+    def scorer(self, log: Log, check_log: Log | None, folder: Path | None) -> tuple[Scorer, Curves]:
         """The learned scorer, and the histories of what was trained."""
-        return fit_in_passes(self._learn, log, held, self.seed, folder)
+        return fit_in_passes(self._learn, log, check_log, self.seed, folder)
 
     def _learn(self, at: Pass) -> Scorer:
         """One pass: the regression where gains need one, the start, the ranker."""
-        found = None
+        predictions = None
         if self.estimator.needs == "predictions":
-            found = self._predictions(at)
-        goals = self.goals(at.log, at.held, found)
+            predictions = self._predictions(at)
+        goals = self.goals(at.log, at.validation, predictions)
         start = self._start(at)
         train, check = (
             Part(part.data, aim, part.data.production if self.recipe.start == "add" else None)
-            for part, aim in zip((at.log, at.held or at.log), goals, strict=True)
+            for part, aim in zip((at.log, at.validation or at.log), goals, strict=True)
         )
         run = Run(self.recipe.settings, derive(self.seed, "learning"))
         return at.fit("ranker", family(self.recipe.scorer), start, train, check, run)
 
     def _predictions(self, at: Pass) -> tuple[Floats, Floats]:
         """Predicted relevance of training and validation documents."""
-        logs = (at.log, at.held or at.log)
+        logs = (at.log, at.validation or at.log)
         if self.predictor is not None:
-            one, two = (log.predicted for log in logs)
-            assert one is not None
-            assert two is not None
-            return one, two
+            training, held_out = (log.predicted for log in logs)
+            assert training is not None
+            assert held_out is not None
+            return training, held_out
         self.fitted = self.regression(at)
-        one, two = (expit(self.fitted.scores(log.data.features)) for log in logs)
-        return one, two
+        training, held_out = (expit(self.fitted.scores(log.data.features)) for log in logs)
+        return training, held_out
 
     def regression(self, at: Pass) -> Scorer:
         """A scorer whose scores are logits of relevance, fitted to the clicks."""
         assert self.click_model is not None
         parts = []
-        for part, clip in ((at.log, True), (at.held or at.log, at.held is None)):
+        for part, clip in ((at.log, True), (at.validation or at.log, at.validation is None)):
             averaged = not clip or self.recipe.propensities == "averaged"
-            known = part.propensities(self.click_model, self.weights, averaged=averaged)
-            known = known.clipped(part.counts.total) if clip else known
-            loss = LOSSES[self.recipe.regression](Evidence(part.counts, self.click_model, known))
+            propensities = part.propensities(self.click_model, self.weights, averaged=averaged)
+            propensities = propensities.clipped(part.counts.total) if clip else propensities
+            loss = LOSSES[self.recipe.regression](
+                Evidence(part.counts, self.click_model, propensities)
+            )
             goal = PointwiseGoal(part.data.queries, loss, 1 / part.counts.total)
             parts.append(Part(part.data, goal))
         kind, seed = family(self.recipe.scorer), derive(self.seed, "regression")
@@ -353,7 +356,7 @@ class _Run:
             return fresh.silenced()
         train, check = (
             Part(part.data, ImitationGoal(part.data.queries, part.shown_like()))
-            for part in (at.log, at.held or at.log)
+            for part in (at.log, at.validation or at.log)
         )
         run = Run(self.recipe.settings, seed, label="imitating production")
         return at.fit("start", kind, fresh, train, check, run)
@@ -381,9 +384,9 @@ class _Run:
             versions=versions(),
         )
 
-    def key(self, method: str, log: Log, held: Log | None) -> str:
+    def key(self, method: str, log: Log, check_log: Log | None) -> str:
         """Names this run: no run with any other input has its checkpoint."""
-        parts = [log] if held else [log, *(others for others, _ in folds(log, self.seed))]
+        parts = [log] if check_log else [log, *(others for others, _ in folds(log, self.seed))]
         ranker = self.production if isinstance(self.production, Ranker) else None
         return run_key(
             method,

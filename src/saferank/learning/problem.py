@@ -12,7 +12,8 @@ from saferank.clicks import ClickModel
 from saferank.counts import Counts
 from saferank.data import RankingData
 from saferank.errors import require
-from saferank.estimators import Estimator, Evidence, Propensities, exact, from_log
+from saferank.estimators import Estimator, Evidence, Propensities
+from saferank.estimators.propensities import exact, from_log
 from saferank.objectives import Terms
 from saferank.plackett_luce import exposure
 from saferank.policies import ProductionPolicy
@@ -75,8 +76,12 @@ class Log:
             return replace(observed, omega=self.policy.exposure(weights))
         if self.data.production is None:
             return observed
-        known = exact(self.data.production, self.data.offsets, click_model, weights)
-        return replace(known, rho=observed.rho, seen=observed.seen) if averaged else known
+        propensities = exact(self.data.production, self.data.offsets, click_model, weights)
+        return (
+            replace(propensities, rho=observed.rho, seen=observed.seen)
+            if averaged
+            else propensities
+        )
 
 
 def total_weight(offsets: flat.Ints, weights: Floats) -> Floats:

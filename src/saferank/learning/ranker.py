@@ -19,14 +19,16 @@ import saferank
 from saferank._core.files import atomic_folder, read_json, write_json
 from saferank._core.flat import Floats, Ints, top
 from saferank._core.records import convert, from_dict
-from saferank.data import ArrowTable, FeatureSchema, RankingData, Scaling, match_features
-from saferank.data.features import listed
+from saferank.data import RankingData, Scaling
+from saferank.data.features import FeatureSchema, listed
+from saferank.data.frames import ArrowTable
 from saferank.data.items.tables import ItemsSource, read_items, read_rows
+from saferank.data.matching import match_features
 from saferank.errors import InputError, InputWarning, require
 from saferank.learning.families import SCORERS, Networks, Scorer
 from saferank.learning.ranked_lists import ranking_table
 from saferank.plackett_luce import sample
-from saferank.policies import ProductionFit
+from saferank.policies.production_fit import ProductionFit
 from saferank.scorers.networks import ModuleFactory
 from saferank.scorers.tree_names import as_tree_names
 from saferank.scorers.tree_scorer import TreeScorer
@@ -125,9 +127,9 @@ class Ranker:
     @property
     def k(self) -> int:
         """The number of ranks that it was learned for; `InputError` where it does not say."""
-        known = len(self.provenance.weights)
-        require(known > 0, "k", "given: this ranker does not say how many ranks it is for", None)
-        return known
+        length = len(self.provenance.weights)
+        require(length > 0, "k", "given: this ranker does not say how many ranks it is for", None)
+        return length
 
     def scores(self, data: RankingData | ArrowTable) -> Floats:
         """One score per document of the data, or per row of a table.
@@ -137,8 +139,8 @@ class Ranker:
         """
         if not isinstance(data, RankingData):
             return self._row_scores(data)
-        known = self._matched(data)
-        scores = self.scorer.scores(self.scaling.apply(known).features)
+        matched = self._matched(data)
+        scores = self.scorer.scores(self.scaling.apply(matched).features)
         if not self.adds_production:
             return scores
         if data.production is None:
@@ -158,34 +160,34 @@ class Ranker:
 
     def _matched(self, data: RankingData) -> RankingData:
         """The data with the ranker's features; a LightGBM file has a spelling of its own."""
-        known = as_tree_names(data, self.features) if self.provenance.method == LIGHTGBM else data
-        return match_features(known, self.features)
+        named = as_tree_names(data, self.features) if self.provenance.method == LIGHTGBM else data
+        return match_features(named, self.features)
 
     def read_items(
         self, source: ItemsSource, *, columns: Mapping[str, str] | None = None
     ) -> RankingData:
         """Items for this ranker: as `saferank.data.read_items`, with its kinds and categories."""
-        known = None if self.provenance.method == LIGHTGBM else self.features
-        return read_items(source, columns=columns, schema=known)
+        schema = None if self.provenance.method == LIGHTGBM else self.features
+        return read_items(source, columns=columns, schema=schema)
 
     def differences(self, data: RankingData) -> list[str]:
         """What a user should know of data that is not as in training, one sentence each."""
-        known = self._matched(data)
+        matched = self._matched(data)
         unknown = [] if data.schema.is_numbered else data.schema.unknown_to(self.features)
-        gaps = np.asarray(np.isnan(known.features).any(axis=0))
+        gaps = np.asarray(np.isnan(matched.features).any(axis=0))
         gaps[list(self._knows_gaps())] = False
-        told = []
+        sentences = []
         if unknown and self.provenance.method != LIGHTGBM:
-            told.append(
+            sentences.append(
                 f"The ranker does not know these columns, which are left out: {listed(unknown)}."
             )
         if gaps.any():
             names = listed(np.array(self.features.names)[gaps].tolist())
             taken = "0" if isinstance(self.scorer, TreeScorer) else "the mean of training"
-            told.append(
+            sentences.append(
                 f"Missing values that training did not have are taken for {taken}: {names}."
             )
-        return told
+        return sentences
 
     def _knows_gaps(self) -> Iterable[int]:
         """Features with missing values that the ranker has learned from, or does not use."""
@@ -218,10 +220,10 @@ class Ranker:
 
         `k` is the number of ranks that the ranker was learned for unless given.
         """
-        known = data if isinstance(data, RankingData) else self.read_items(data)
+        items = data if isinstance(data, RankingData) else self.read_items(data)
         length = self.k if k is None else k
-        ranked = self.rank(known, length, mode=mode, seed=seed)
-        return ranking_table(known, ranked, self.scores(known))
+        ranked = self.rank(items, length, mode=mode, seed=seed)
+        return ranking_table(items, ranked, self.scores(items))
 
     def rank(
         self, data: RankingData, k: int, *, mode: Literal["sample", "sort"] = "sort", seed: int = 0
@@ -266,8 +268,8 @@ class Ranker:
     @classmethod
     def _load(cls, folder: Path, module: ModuleFactory | None, *, nested: bool = True) -> Self:
         path = folder / "ranker.json"
-        found = path.is_file()
-        require(found, "ranker", "a saved ranker (a folder) or a LightGBM file", str(folder))
+        there = path.is_file()
+        require(there, "ranker", "a saved ranker (a folder) or a LightGBM file", str(folder))
         record = read_json(path)
         try:
             readable = record["format"] in range(1, FORMAT + 1)

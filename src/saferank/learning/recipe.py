@@ -12,11 +12,13 @@ from saferank._core.flat import Floats
 from saferank._core.names import part_name
 from saferank.clicks import ClickModel
 from saferank.errors import InputError, require
-from saferank.estimators import LOSSES, EstimatorLike, estimator_of
+from saferank.estimators.regression import LOSSES
+from saferank.estimators.table import EstimatorLike, estimator_of
 from saferank.learning.descent import Settings
 from saferank.learning.families import SCORERS
 from saferank.metrics import dcg_weights
-from saferank.objectives import ObjectiveLike, Schedule, objective_entry
+from saferank.objectives.schedules import Schedule
+from saferank.objectives.table import ObjectiveLike, objective_entry
 from saferank.plackett_luce import GRADIENTS
 from saferank.scorers.networks import ModuleFactory
 
@@ -77,9 +79,9 @@ class Recipe:
 
     def changed(self, **changes: Any) -> Recipe:
         """The recipe with other parts; a promise to keep a share is PRPO's delta with a floor."""
-        known = {part.name for part in fields(self)}
-        unknown = sorted(set(changes) - known)
-        require(not unknown, "options", f"among {', '.join(sorted(known))}", unknown)
+        names = {part.name for part in fields(self)}
+        unknown = sorted(set(changes) - names)
+        require(not unknown, "options", f"among {', '.join(sorted(names))}", unknown)
         recipe = replace(self, **changes)
         return recipe if recipe.keep is None else recipe._promising("start" in changes)
 
@@ -141,7 +143,9 @@ def recipe_of(method: str | Recipe | None, changes: dict[str, Any]) -> tuple[str
     if isinstance(method, Recipe):
         recipe = method.changed(**changes)
         parts = (recipe.gain, recipe.objective)
-        return " x ".join(one if isinstance(one, str) else part_name(one) for one in parts), recipe
+        return " x ".join(
+            part if isinstance(part, str) else part_name(part) for part in parts
+        ), recipe
     name = default_method(changes.get("keep")) if method is None else method
     require(name in METHODS, "method", f"one of {', '.join(METHODS)}", name)
     return name, METHODS[name].changed(**changes)

@@ -12,7 +12,8 @@ from saferank.counts import Counts
 from saferank.data import RankingData
 from saferank.errors import require
 from saferank.learning.ranker import Ranker
-from saferank.policies import ProductionFit, ProductionPolicy, choose_production
+from saferank.policies import ProductionPolicy, choose_production
+from saferank.policies.production_fit import ProductionFit
 from saferank.policies.recorded import by_propensities
 
 Production = Ranker | npt.ArrayLike | None
@@ -42,14 +43,14 @@ def settle_production(
     data: RankingData, counts: Counts | None, production: Production, kind: str
 ) -> Shown:
     """Ask the log what production does with its scores; nothing to ask without either."""
-    known = data.production if production is None else production
+    given = data.production if production is None else production
     if counts is None or counts.total == 0 or kind == "sampled":
         return Shown()
-    if known is None:
+    if given is None:
         # nothing to compare: the log's own averages, unless it has recorded more
         recorded = counts.propensity is not None and kind in ("auto", "recorded")
         return Shown(*choose_production(counts, None, kind)) if recorded else Shown()
-    scores = known.scores(data) if isinstance(known, Ranker) else known
+    scores = given.scores(data) if isinstance(given, Ranker) else given
     values = flat.check_values("production", scores, data.offsets)
     same = np.array_equal(counts.offsets, data.offsets)
     require(same, "counts", f"of the data's documents ({data!r})", repr(counts))

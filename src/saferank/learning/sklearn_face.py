@@ -61,7 +61,7 @@ class RankingEstimator:
         return self
 
     def predict(self, data: RankingData) -> Floats:
-        """One score a document."""
+        """One score per document."""
         return self._fitted().scores(data)
 
     def score(self, data: RankingData, k: int = 5) -> float:

@@ -43,9 +43,9 @@ def split(log: Log, validation: Log | None, seed: int, *, promise: bool) -> tupl
     train = log.seen()
     require(train.counts.total > 0, "counts", "of at least one session", train.counts.total)
     if validation is not None:
-        held = validation.seen()
-        require(held.counts.total > 0, "validation", "of at least one session", 0)
-        return train, held
+        seen = validation.seen()
+        require(seen.counts.total > 0, "validation", "of at least one session", 0)
+        return train, seen
     queries = train.data.queries
     if queries == 1:
         return train, train  # nothing to hold out: the one query has to serve for both
@@ -59,9 +59,9 @@ def split(log: Log, validation: Log | None, seed: int, *, promise: bool) -> tupl
 def folds(log: Log, seed: int) -> list[tuple[Log, Log]]:
     """The queries cut into folds: for each, all others to train on and itself to stop by."""
     order = generator(seed, "folds").permutation(log.data.queries)
-    held = np.array_split(order, min(FOLDS, order.size))
+    parts = np.array_split(order, min(FOLDS, order.size))
     return [
-        (log.subset(np.sort(np.setdiff1d(order, own))), log.subset(np.sort(own))) for own in held
+        (log.subset(np.sort(np.setdiff1d(order, own))), log.subset(np.sort(own))) for own in parts
     ]
 
 
@@ -70,7 +70,7 @@ class Pass:
     """One pass through the stages: its queries, and what stops each stage."""
 
     log: Log
-    held: Log | None
+    validation: Log | None
     """Queries to stop by; None: every stage has its number of steps."""
     folder: Path | None
     steps: Mapping[str, int] = field(default_factory=dict)
@@ -82,7 +82,7 @@ class Pass:
     ) -> Scorer:
         """Train a stage; its history is kept under its name."""
         settings = run.settings
-        if self.held is None:
+        if self.validation is None:
             if self.steps[stage] == 0:
                 return start
             settings = exactly(settings, self.steps[stage])
@@ -97,11 +97,15 @@ class Pass:
 
 
 def fit_in_passes(
-    train: Callable[[Pass], Scorer], log: Log, held: Log | None, seed: int, folder: Path | None
+    train: Callable[[Pass], Scorer],
+    log: Log,
+    validation: Log | None,
+    seed: int,
+    folder: Path | None,
 ) -> tuple[Scorer, Curves]:
     """Train through all stages; also the history of each, on average over folds if there are."""
-    if held is not None:
-        only = Pass(log, held, folder)
+    if validation is not None:
+        only = Pass(log, validation, folder)
         return train(only), only.histories
     runs, sessions = [], []
     parts = folds(log, seed)

@@ -65,20 +65,20 @@ class Alignment:
 
     def sentences(self) -> list[str]:
         """What a user should know, one sentence each."""
-        told = [
+        sentences = [
             f"{self.shown:,} of {self.documents:,} items were shown ({self.support:.1%}), of "
             f"{self.shown_queries:,} of {self.queries:,} queries."
         ]
         if self.unknown_documents:
-            told.append(
+            sentences.append(
                 f"{self.unknown_documents:,} documents of the log have no item and are left out "
                 f"({self.unknown_impressions:,} impressions, {self.unknown_clicks:,} clicks; for "
                 f"example {self.example})."
             )
         if self.beyond:
-            told.append(f"{self.beyond:,} impressions lie beyond the cut and are left out.")
-        told.append(self.split.sentence(self.learn_sessions, self.judge_sessions))
-        return told
+            sentences.append(f"{self.beyond:,} impressions lie beyond the cut and are left out.")
+        sentences.append(self.split.sentence(self.learn_sessions, self.judge_sessions))
+        return sentences
 
 
 def align(
@@ -117,8 +117,12 @@ def read_counts(path: str | Path, *, ranks: int | None = None) -> Counts:
 
     Their parts are as those of `align`.
     """
-    table = CountTable.open(path)
-    with _tables(table, None, EngineChoice()) as tables:
+    return arrays_of(CountTable.open(path), ranks=ranks)
+
+
+def arrays_of(counts: CountTable, *, ranks: int | None = None) -> Counts:
+    """Counts by ids as arrays, without items."""
+    with _tables(counts, None, EngineChoice()) as tables:
         return tables.arrays(tables.top(ranks))
 
 
@@ -142,12 +146,14 @@ class _Tables:
     @property
     def joined(self) -> Any:
         """The counts with the place of their query and document; null where there is none."""
-        found = self.counts.left_join(self.queries, self.counts.query_id == self.queries.query_key)
-        return found.left_join(
+        with_queries = self.counts.left_join(
+            self.queries, self.counts.query_id == self.queries.query_key
+        )
+        return with_queries.left_join(
             self.documents,
             [
-                found.query == self.documents.of_query,
-                found.doc_id == self.documents.doc_key,
+                with_queries.query == self.documents.of_query,
+                with_queries.doc_id == self.documents.doc_key,
             ],
         )
 
@@ -172,33 +178,36 @@ class _Tables:
         pairs = lost.group_by("query_id", "doc_id").agg(
             impressions=total(lost.impressions), clicks=total(lost.clicks)
         )
-        told = pairs.agg(
+        sums = pairs.agg(
             unknown_documents=pairs.count(),
             unknown_impressions=total(pairs.impressions).coalesce(0),
             unknown_clicks=total(pairs.clicks).coalesce(0),
         )
-        found = told.to_pyarrow().to_pylist()[0]
-        if not found["unknown_documents"]:
-            return {**found, "example": ""}
-        one = pairs.order_by("query_id", "doc_id").limit(1).to_pyarrow().to_pylist()[0]
-        return {**found, "example": f"query {one['query_id']!r}, document {one['doc_id']!r}"}
+        facts = sums.to_pyarrow().to_pylist()[0]
+        if not facts["unknown_documents"]:
+            return {**facts, "example": ""}
+        example = pairs.order_by("query_id", "doc_id").limit(1).to_pyarrow().to_pylist()[0]
+        return {
+            **facts,
+            "example": f"query {example['query_id']!r}, document {example['doc_id']!r}",
+        }
 
     def arrays(self, top: int) -> Counts:
         joined, items = self.joined, self.items
-        known = joined.filter(joined.document.notnull(), joined["rank"] <= top)
+        matched = joined.filter(joined.document.notnull(), joined["rank"] <= top)
         pairs = ("impressions", "clicks"), JUDGE_COLUMNS
-        cells = known.group_by("document", "rank").agg(
-            **{name: total(known[name]) for pair in pairs for name in pair},
-            **({INVERSE: known[INVERSE].sum()} if INVERSE in known.columns else {}),
+        cells = matched.group_by("document", "rank").agg(
+            **{name: total(matched[name]) for pair in pairs for name in pair},
+            **({INVERSE: matched[INVERSE].sum()} if INVERSE in matched.columns else {}),
         )
-        found, sessions = cells.to_pyarrow(), self.sessions(top)
-        place = np.asarray(found["document"]), np.asarray(found["rank"]) - 1
+        table, sessions = cells.to_pyarrow(), self.sessions(top)
+        place = np.asarray(table["document"]), np.asarray(table["rank"]) - 1
 
-        outside, propensity = self.outside(top), self.propensity(found, top)
+        outside, propensity = self.outside(top), self.propensity(table, top)
 
         def counts_of(pair: tuple[str, ...], sessions: Ints) -> Counts:
             shown, clicked = np.zeros((2, items.documents, top), np.int64)
-            shown[place], clicked[place] = (np.asarray(found[name]) for name in pair)
+            shown[place], clicked[place] = (np.asarray(table[name]) for name in pair)
             rest = None if outside is None else np.stack([outside[name] for name in pair])
             return Counts(
                 items.offsets, shown, clicked, sessions, outside=rest, propensity=propensity
@@ -210,13 +219,13 @@ class _Tables:
             judge = replace(judge, sketch=self.sketches.judge)
         return everything if self.parts.split.off else replace(everything, judge=judge)
 
-    def propensity(self, found: pa.Table, top: int) -> Floats | None:
+    def propensity(self, cells: pa.Table, top: int) -> Floats | None:
         """Recorded propensities, documents x ranks; 0 where nothing was shown."""
-        if INVERSE not in found.column_names:
+        if INVERSE not in cells.column_names:
             return None
         recorded = np.zeros((self.items.documents, top))
-        place = np.asarray(found["document"]), np.asarray(found["rank"]) - 1
-        shown, inverse = (np.asarray(found[name]) for name in ("impressions", INVERSE))
+        place = np.asarray(cells["document"]), np.asarray(cells["rank"]) - 1
+        shown, inverse = (np.asarray(cells[name]) for name in ("impressions", INVERSE))
         recorded[place] = np.divide(shown, inverse, out=np.zeros(shown.size), where=inverse > 0)
         return np.minimum(recorded, 1.0)
 
@@ -228,13 +237,13 @@ class _Tables:
         )
         names = ("impressions", "clicks", *JUDGE_COLUMNS)
         cells = lost.group_by("query", "rank").agg(**{name: total(lost[name]) for name in names})
-        found = cells.to_pyarrow()
-        if found.num_rows == 0:
+        table = cells.to_pyarrow()
+        if table.num_rows == 0:
             return None
-        place = np.asarray(found["query"]), np.asarray(found["rank"]) - 1
+        place = np.asarray(table["query"]), np.asarray(table["rank"]) - 1
         rest = {name: np.zeros((self.items.queries, top), np.int64) for name in names}
         for name, array in rest.items():
-            array[place] = np.asarray(found[name])
+            array[place] = np.asarray(table[name])
         return rest
 
     def sessions(self, top: int) -> tuple[Ints, Ints]:
@@ -253,11 +262,11 @@ class _Tables:
                 learn=by_rank.learn.max(), judge_sessions=by_rank.judge.max()
             )
             each = tops.mutate(sessions=tops.learn + tops.judge_sessions)
-        known = each.inner_join(self.queries, each.query_id == self.queries.query_key)
-        found = known.select("query", "sessions", "judge_sessions").to_pyarrow()
+        matched = each.inner_join(self.queries, each.query_id == self.queries.query_key)
+        table = matched.select("query", "sessions", "judge_sessions").to_pyarrow()
         both = np.zeros((2, self.items.queries), np.int64)
         for array, name in zip(both, ("sessions", "judge_sessions"), strict=True):
-            array[np.asarray(found["query"])] = np.asarray(found[name])
+            array[np.asarray(table["query"])] = np.asarray(table[name])
         return both[0], both[1]
 
 
@@ -350,8 +359,8 @@ def _same_kind(parts: Parts, name: str, keys: Any) -> tuple[Parts, Any]:
 
 def _check_twice(documents: Any) -> None:
     twice = documents.group_by("of_query", "doc_key").agg(n=documents.count())
-    found = twice.filter(twice.n > 1).limit(1).to_pyarrow().to_pylist()
-    if found:
+    repeated = twice.filter(twice.n > 1).limit(1).to_pyarrow().to_pylist()
+    if repeated:
         raise InputError(
-            f"`doc_ids` must differ within a query; got {found[0]['doc_key']!r} twice."
+            f"`doc_ids` must differ within a query; got {repeated[0]['doc_key']!r} twice."
         )

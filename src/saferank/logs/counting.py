@@ -228,15 +228,15 @@ def _sketches(
             return None
         about = report.sessions or report.rows // max(report.ranks, 1)
         return sketch_of(running, identity(table[name], "session_id"), log.hashed, about)
-    told = {name: Sketches.of_metadata(said) for name, said in metadata_of(source).items()}
-    _check_twice(told)
-    return merged(told.values()) if told else None
+    by_file = {name: Sketches.of_metadata(said) for name, said in metadata_of(source).items()}
+    _check_twice(by_file)
+    return merged(by_file.values()) if by_file else None
 
 
-def _check_twice(told: Mapping[str, Sketches | None]) -> None:
+def _check_twice(by_file: Mapping[str, Sketches | None]) -> None:
     """Refuse to add counts of the same sessions."""
     seen: list[tuple[str, Sketch]] = []
-    for name, sketches in told.items():
+    for name, sketches in by_file.items():
         if sketches is None:
             continue
         for other, before in seen:

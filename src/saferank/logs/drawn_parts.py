@@ -75,25 +75,25 @@ _SESSIONS = ("sessions", "judge_sessions")
 
 def _whole_queries(batches: Any) -> Iterator[pa.Table]:
     """Sorted rows in blocks that end where a query does."""
-    held: list[pa.Table] = []
+    pending: list[pa.Table] = []
     for batch in batches:
         table = pa.Table.from_batches([batch])
         if table.num_rows == 0:
             continue
         cuts = _starts(table["query_id"])
-        if cuts.size == 1 and held and _same_query(held[-1], table):
-            held.append(table)
+        if cuts.size == 1 and pending and _same_query(pending[-1], table):
+            pending.append(table)
             continue
-        if held and not _same_query(held[-1], table):
-            yield pa.concat_tables(held)
-            held = []
+        if pending and not _same_query(pending[-1], table):
+            yield pa.concat_tables(pending)
+            pending = []
         last = int(cuts[-1])
         if last:
-            yield pa.concat_tables([*held, table.slice(0, last)])
-            held = []
-        held.append(table.slice(last))
-    if held:
-        yield pa.concat_tables(held)
+            yield pa.concat_tables([*pending, table.slice(0, last)])
+            pending = []
+        pending.append(table.slice(last))
+    if pending:
+        yield pa.concat_tables(pending)
 
 
 def _same_query(before: pa.Table, after: pa.Table) -> bool:

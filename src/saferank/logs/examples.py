@@ -14,8 +14,8 @@ def example(engine: Engine, log: Log, place: int, tallied: Any) -> str:
         group = tallied.filter(tallied.place == place).limit(1)
         return _two_documents(engine, log, group.to_pyarrow().to_pylist()[0])
     hidden = {"place", "judged"} & {*log.source.columns}
-    found = log.source.filter(log.source.place == place).drop(*sorted(hidden)).limit(1)
-    return _text(engine.fetch(found).to_pylist()[0])
+    row = log.source.filter(log.source.place == place).drop(*sorted(hidden)).limit(1)
+    return _text(engine.fetch(row).to_pylist()[0])
 
 
 def _two_documents(engine: Engine, log: Log, group: dict[str, Any]) -> str:
@@ -25,10 +25,10 @@ def _two_documents(engine: Engine, log: Log, group: dict[str, Any]) -> str:
     pairs = there.group_by("session_id", "rank").agg(
         one=there.doc_id.min(), other=there.doc_id.max()
     )
-    found = engine.fetch(pairs.filter(pairs.one != pairs.other).limit(1)).to_pylist()[0]
+    row = engine.fetch(pairs.filter(pairs.one != pairs.other).limit(1)).to_pylist()[0]
     return (
-        f"session_id {found['session_id']!r} shows {found['one']!r} and {found['other']!r} at "
-        f"rank {found['rank']} of query_id {group['query_id']!r}"
+        f"session_id {row['session_id']!r} shows {row['one']!r} and {row['other']!r} at "
+        f"rank {row['rank']} of query_id {group['query_id']!r}"
     )
 
 

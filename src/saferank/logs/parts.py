@@ -42,18 +42,18 @@ class Parts:
             return {}
         counts, by_query = self.counts, self.by_query
         judged = counts.filter(counts.judge_impressions > 0)
-        found = judged.agg(
+        totals = judged.agg(
             judge_impressions=total(judged.judge_impressions).coalesce(0),
             judge_queries=judged.query_id.nunique(),
         )
-        row = dict(found.to_pyarrow().to_pylist()[0])
+        row = dict(totals.to_pyarrow().to_pylist()[0])
         learn_judge = self.drawn
         if by_query is not None:
-            known = by_query.agg(
+            sums = by_query.agg(
                 sessions=total(by_query.sessions).coalesce(0),
                 judge=total(by_query.judge_sessions).coalesce(0),
             )
-            sessions, judge = known.to_pyarrow().to_pylist()[0].values()
+            sessions, judge = sums.to_pyarrow().to_pylist()[0].values()
             learn_judge = sessions - judge, judge
         if learn_judge is not None:
             row["learn_sessions"], row["judge_sessions"] = learn_judge

@@ -24,7 +24,7 @@ def counts_from_zero(engine: Engine, log: Log) -> bool:
         below=_often(rows, rank < 0, log.summed),
     )
     begins = (each.zero > 0) & (each.zero >= each.one)
-    told = engine.fetch(
+    facts = engine.fetch(
         each.agg(
             queries=each.count(),
             begin=each.count(where=begins),
@@ -32,7 +32,7 @@ def counts_from_zero(engine: Engine, log: Log) -> bool:
         )
     ).to_pylist()[0]
     return bool(
-        told["queries"] and not told["below"] and told["begin"] >= NEARLY_ALL * told["queries"]
+        facts["queries"] and not facts["below"] and facts["begin"] >= NEARLY_ALL * facts["queries"]
     )
 
 

@@ -1,6 +1,6 @@
 """The forms of a log, and the rules its rows keep: Ibis expressions that name no engine.
 
-A log has one row a shown document (`click`), or is already summed (`impressions`, `clicks`). Every
+A log has one row per shown document (`click`), or is summed (`impressions`, `clicks`). Every
 row gets a `place`: its rank if it is kept, `BEYOND` if that lies below the cut, and otherwise minus
 the number of the first rule that it breaks. Rows are grouped by their place instead of their rank,
 so checking a log costs neither a pass nor a column of its own.
@@ -112,7 +112,7 @@ def read_log(
         *(name for name in maybe if names[name] in table.columns),
     ]
     more = {}
-    day = _day(table, names["day"])
+    day = day_of(table, names["day"])
     if day is not None:
         more["day"] = day
     if hashed is not None and not has_sessions:
@@ -143,15 +143,15 @@ def read_log(
     )
 
 
-def _day(table: Any, name: str) -> Any | None:
+def day_of(table: Any, name: str) -> Any | None:
     """The day of each row as text: of the named column, or of the first that looks like a date."""
     kinds = table.schema()
     dates = [c for c, kind in kinds.items() if kind.is_date() or kind.is_timestamp()]
     texts = [c for c in _DAYS if c in kinds and kinds[c].is_string()]
-    found = next((c for c in (name, *dates, *texts) if c in kinds), None)
-    if found is None:
+    column = next((c for c in (name, *dates, *texts) if c in kinds), None)
+    if column is None:
         return None
-    column = table[found]
+    column = table[column]
     if column.type().is_timestamp():
         column = column.date()
     return column.substr(0, 10) if column.type().is_string() else column.cast("string")

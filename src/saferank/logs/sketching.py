@@ -27,11 +27,11 @@ def sketch_of(running: Engine, ids: Any, hashed: Hash | None, sessions: int) -> 
     column = chosen.session_id
     value = _value(column, running.name)
     judged = {} if hashed is None else {"judged": hashed.chooses(column)}
-    found = running.fetch(chosen.select(value=value, **judged)).to_pydict()
-    everything = Sketch(bits, frozenset(map(str, found["value"])))
+    sampled = running.fetch(chosen.select(value=value, **judged)).to_pydict()
+    everything = Sketch(bits, frozenset(map(str, sampled["value"])))
     if hashed is None:
         return Sketches(everything)
-    pairs = zip(found["value"], found["judged"], strict=True)
+    pairs = zip(sampled["value"], sampled["judged"], strict=True)
     return Sketches(everything, Sketch(bits, frozenset(str(v) for v, own in pairs if own)))
 
 

@@ -87,10 +87,10 @@ def _expand(name: str) -> list[str]:
     """Files of one argument: itself, those below a folder, or those that a glob matches."""
     if Path(name).is_file():
         return [name]
-    found = [name] if Path(name).is_dir() else _matches(name)
-    if not found:
+    matches = [name] if Path(name).is_dir() else _matches(name)
+    if not matches:
         raise InputError(f"`log` must name files that exist; nothing matches {name!r}.")
-    files = [file for path in found for file in _below(Path(path))]
+    files = [file for path in matches for file in _below(Path(path))]
     if not files:
         endings = ", ".join(sorted(_ENDINGS))
         raise InputError(f"`log` must hold files ending in {endings}; found none in {name!r}.")

@@ -1,13 +1,24 @@
 """Objectives: utility, safe, PRPO and the action-level baselines; value and slope of each."""
 
 from saferank._core.value_slope import ValueSlope
-from saferank.objectives.exposure import prpo, prpo_floor, utility
-from saferank.objectives.goals import Goal
-from saferank.objectives.in_exposures import Context, Objective, Queries, Terms
-from saferank.objectives.schedules import Schedule, schedule
-from saferank.objectives.table import OBJECTIVES, Entry, ObjectiveLike, objective_entry
+from saferank.objectives.exposure import prpo as prpo
+from saferank.objectives.exposure import prpo_floor as prpo_floor
+from saferank.objectives.exposure import utility as utility
+from saferank.objectives.goals import Goal as Goal
+from saferank.objectives.in_exposures import Context, Objective, Terms
+from saferank.objectives.in_exposures import Queries as Queries
+from saferank.objectives.schedules import Schedule as Schedule
+from saferank.objectives.schedules import schedule
+from saferank.objectives.table import OBJECTIVES, Entry
+from saferank.objectives.table import ObjectiveLike as ObjectiveLike
+from saferank.objectives.table import objective_entry as objective_entry
 
 __all__ = [
-    "OBJECTIVES", "Context", "Entry", "Goal", "Objective", "ObjectiveLike", "Queries", "Schedule",
-    "Terms", "ValueSlope", "objective_entry", "prpo", "prpo_floor", "schedule", "utility",
-]  # fmt: skip
+    "OBJECTIVES",
+    "Context",
+    "Entry",
+    "Objective",
+    "Terms",
+    "ValueSlope",
+    "schedule",
+]

@@ -104,7 +104,7 @@ class ExposureGoal(RiskPenalised):
     def _gradient(self, scores: Floats, place: QueryBlock, slope: Floats) -> Floats:
         if self.gradient == "exact":
             return exposure_gradient(scores, self.weights, place.offsets, slope)
-        # the scores are part of the seed: every visit of a query draws anew, yet can be repeated
+        # the scores are part of the seed: every visit of a query draws again, and can be repeated
         seed = derive(self.seed, place.queries.tobytes().hex(), scores.tobytes().hex())
         estimate = GRADIENTS[self.gradient]
         return estimate(scores, self.weights, place.offsets, slope, samples=self.samples, seed=seed)

@@ -10,8 +10,8 @@ from saferank.plackett_luce.exact import (
     exposure,
     exposure_gradient,
     rank_probabilities,
-    sorted_rank_probabilities,
 )
+from saferank.plackett_luce.exact import sorted_rank_probabilities as sorted_rank_probabilities
 from saferank.plackett_luce.sampled_gradients import GRADIENTS
 from saferank.plackett_luce.sampling import log_probability, sample
 
@@ -27,7 +27,6 @@ __all__ = [
     "log_probability",
     "rank_probabilities",
     "sample",
-    "sorted_rank_probabilities",
     "torch_exposure",
 ]
 

@@ -37,7 +37,7 @@ def torch_exposure(
     >>> scores.grad
     tensor([ 0.2500, -0.2500])
     """
-    require(scores.ndim == 1, "scores", "flat, one value a document", tuple(scores.shape))
+    require(scores.ndim == 1, "scores", "flat, one value per document", tuple(scores.shape))
     cuts = flat.check_offsets(np.asarray(offsets), scores.numel())
     w = check_weights(np.asarray(weights))
     if scores.device.type == "cpu":

@@ -32,7 +32,7 @@ def exposure(
     .. math:: \omega(d) = \sum_{k \le K} w_k P(d \text{ at rank } k), \quad
               P(\text{ranking}) = \prod_k e^{s_{(k)}} / \sum_{j \ge k} e^{s_{(j)}}
 
-    `scores` has one value a document, `offsets` cuts them into queries, `weights` has K entries
+    `scores` has one value per document, `offsets` cuts them into queries, `weights` has K entries
     (ranks beyond K weigh 0). The absolute error is below `tol` times the largest absolute weight.
     Cost is linear in documents and in K; queries run on all threads, with the same bits for any
     number of them.
@@ -152,7 +152,7 @@ LARGEST = 1e100
 def check_weights(weights: npt.ArrayLike) -> Floats:
     """Rank weights as float64, or `InputError` unless they are a list of finite numbers."""
     w = np.ascontiguousarray(weights, dtype=np.float64)
-    require(w.ndim == 1 and w.size >= 1, "weights", "one value a rank", w.shape)
+    require(w.ndim == 1 and w.size >= 1, "weights", "one value per rank", w.shape)
     # sums of them and their products with probabilities must be numbers too
     flat.require_each(np.abs(w) <= LARGEST, "weights", f"finite and at most {LARGEST:g}", w)
     return w

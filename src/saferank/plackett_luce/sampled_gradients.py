@@ -35,7 +35,7 @@ class Gradient(Protocol):
         samples: int = 1000,
         seed: int = 0,
     ) -> Floats:
-        """One value a document."""
+        """One value per document."""
 
 
 def reinforce(

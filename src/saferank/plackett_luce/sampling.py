@@ -145,7 +145,7 @@ def _log_remaining(rankings: Ints, scores: Floats, rates: Floats, left: Floats) 
         for rank in range(rankings.shape[1]):
             if rankings[row, rank] < 0:
                 break
-            if total < 1e-3 * summed:  # subtracting has cost digits: add up what is left anew
+            if total < 1e-3 * summed:  # subtracting has cost digits: add up again what is left
                 origin, total = _sum_of_left(scores, rankings[row, :rank])
                 summed = total
             left[row, rank] = origin + math.log(total)

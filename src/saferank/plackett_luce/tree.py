@@ -28,8 +28,8 @@ def tree_exposure(scores: Tensor, weights: Tensor, offsets: Tensor, grid: nodes.
     for queries in _batches(offsets.cpu().numpy(), weights.numel()):
         place, there = _padded(offsets, queries.to(offsets.device))
         rows = scores[place].masked_fill(~there, -torch.inf)
-        found = _of_rows(rows, weights, grid)
-        omega = omega.index_put((place[there],), found[there])
+        exposures = _of_rows(rows, weights, grid)
+        omega = omega.index_put((place[there],), exposures[there])
     return omega
 
 
@@ -111,9 +111,9 @@ def _others(leaves: Tensor, weights: Tensor) -> Tensor:
     levels = [leaves]
     while levels[-1].shape[2] > 1:
         if levels[-1].shape[2] % 2:  # an odd one out is multiplied by 1
-            one = torch.zeros_like(levels[-1][:, :, :1])
-            one[..., 0] = 1
-            levels[-1] = torch.cat([levels[-1], one], dim=2)
+            unit = torch.zeros_like(levels[-1][:, :, :1])
+            unit[..., 0] = 1
+            levels[-1] = torch.cat([levels[-1], unit], dim=2)
         levels.append(_product(levels[-1][:, :, 0::2], levels[-1][:, :, 1::2]))
     carried = weights.expand_as(levels.pop())
     for level in reversed(levels):
@@ -123,10 +123,10 @@ def _others(leaves: Tensor, weights: Tensor) -> Tensor:
     return carried[..., 0]
 
 
-def _product(one: Tensor, other: Tensor) -> Tensor:
+def _product(first: Tensor, second: Tensor) -> Tensor:
     """Product of polynomials, cut at as many coefficients as they have."""
-    ranks = one.shape[-1]
-    terms = [pad(one[..., b : b + 1] * other[..., : ranks - b], (b, 0)) for b in range(ranks)]
+    ranks = first.shape[-1]
+    terms = [pad(first[..., b : b + 1] * second[..., : ranks - b], (b, 0)) for b in range(ranks)]
     return torch.stack(terms).sum(dim=0)
 
 

@@ -1,19 +1,18 @@
 """Policies: what production does, and how a log tells."""
 
-from saferank.policies.agreement import ProductionCheck, check_production
+from saferank.policies.agreement import check_production
 from saferank.policies.choosing import choose_production
-from saferank.policies.finding import production_finding
-from saferank.policies.leaning import check_leaning
+from saferank.policies.finding import PolicyFinding as PolicyFinding
+from saferank.policies.finding import production_finding as production_finding
+from saferank.policies.knowing import SAID as SAID
+from saferank.policies.knowing import known_policy as known_policy
+from saferank.policies.leaning import check_leaning as check_leaning
 from saferank.policies.production import KINDS, ProductionPolicy
-from saferank.policies.production_fit import ProductionFit
+from saferank.policies.production_fit import ProductionFit as ProductionFit
 
 __all__ = [
     "KINDS",
-    "ProductionCheck",
-    "ProductionFit",
     "ProductionPolicy",
-    "check_leaning",
     "check_production",
     "choose_production",
-    "production_finding",
 ]

@@ -187,8 +187,8 @@ def _sampled(counts: Counts, scores: Floats) -> tuple[ProductionPolicy, Producti
     temperature, error = fit_temperature(counts, scores)
     policy = ProductionPolicy.sampled(scores, counts.offsets, temperature)
     assert policy.scores is not None
-    known = error < UNKNOWN
-    if not known:
+    identified = error < UNKNOWN
+    if not identified:
         sentence = "The log is too small to tell at which temperature the score was drawn from."
         return policy, ProductionFit("sampled", None, sentence, temperature)
     low, high = (float(temperature * np.exp(sign * 1.96 * error)) for sign in (-1, 1))

@@ -16,12 +16,8 @@ from saferank._core import flat
 from saferank._core.flat import Floats, Ints
 from saferank.counts import Counts
 from saferank.errors import InputError, require
-from saferank.plackett_luce import (
-    deterministic_exposure,
-    exposure,
-    rank_probabilities,
-    sorted_rank_probabilities,
-)
+from saferank.plackett_luce import deterministic_exposure, exposure, rank_probabilities
+from saferank.plackett_luce.exact import sorted_rank_probabilities
 
 Kind = Literal["sampled", "sorted", "observed", "recorded", "uniform"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -128,9 +124,9 @@ class ProductionPolicy:
             self._within(np.ones(ranks))
             return self.table[:, :ranks]
         assert self.scores is not None
-        chance = _chances(self.scores, ranks, self.offsets, in_order=self.kind == "sorted")
-        own = self._own()
-        return chance if own is None else chance * _at_ranks(own, self.offsets, ranks)
+        return chances_of_lists(
+            self.scores, ranks, self.offsets, in_order=self.kind == "sorted", filled=self._own()
+        )
 
     def _own(self) -> Floats | None:
         """How often each rank shows one of the items."""
@@ -248,10 +244,18 @@ def _chances(scores: Floats, ranks: int, offsets: Ints, *, in_order: bool) -> Fl
     return function(scores, ranks, offsets)
 
 
+def chances_of_lists(
+    scores: Floats, ranks: int, offsets: Ints, *, in_order: bool, filled: Floats | None = None
+) -> Floats:
+    """P(document at rank) in rankings drawn from scores, or sorted by them, as often as filled."""
+    chance = _chances(scores, ranks, offsets, in_order=in_order)
+    return chance if filled is None else chance * _at_ranks(filled, offsets, ranks)
+
+
 def _at_ranks(filled: Floats, offsets: Ints, ranks: int) -> Floats:
     share = np.zeros((offsets.size - 1, ranks))
-    known = min(ranks, filled.shape[1])
-    share[:, :known] = filled[:, :known]
+    covered = min(ranks, filled.shape[1])
+    share[:, :covered] = filled[:, :covered]
     return flat.repeat_per_document(share, offsets)
 
 

@@ -47,7 +47,7 @@ def by_propensities(counts: Counts) -> tuple[ProductionPolicy, ProductionFit]:
     most = float(flat.query_sums(recorded, counts.offsets).max(initial=0.0))
     recorded = of_sessions(recorded, counts, filled)
     policy = replace(ProductionPolicy.recorded(recorded, counts.offsets), filled=filled)
-    told = _told(counts, recorded, filled)
+    told = told_share(counts, recorded, filled)
     if most > 1.001:
         problem = f"those of one rank add up to {most:.3g}"
     elif told < TOLD:
@@ -87,7 +87,7 @@ def of_sessions(recorded: Floats, counts: Counts, filled: Floats | None) -> Floa
     return recorded * flat.repeat_per_document(filled, counts.offsets)
 
 
-def _told(counts: Counts, recorded: Floats, filled: Floats | None) -> float:
+def told_share(counts: Counts, recorded: Floats, filled: Floats | None) -> float:
     """Share of what is shown that has a propensity."""
     sums = flat.query_sums(recorded, counts.offsets)
     if filled is not None:

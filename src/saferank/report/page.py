@@ -11,7 +11,8 @@ from saferank._core.files import atomic_file
 from saferank._core.marks import mark
 from saferank.learning import Provenance
 from saferank.report import page_charts
-from saferank.safety import Assessment, Change
+from saferank.safety import Assessment
+from saferank.safety.changes import Change
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ from saferank.clicks import ClickModel
 from saferank.counts import Counts
 from saferank.data import RankingData
 from saferank.errors import InputError, require
-from saferank.evaluation import Deployed, Interval, Policy, interval
-from saferank.evaluation.scored_policies import rank_weights
+from saferank.evaluation import Interval, interval
+from saferank.evaluation.scored_policies import Deployed, Policy, rank_weights
 from saferank.evaluation.sessions import LogRows
 from saferank.learning import Provenance, Ranker
 from saferank.logs.sources import LogName
-from saferank.policies import ProductionFit
+from saferank.policies.production_fit import ProductionFit
 from saferank.safety.assessment import Assessment
 from saferank.safety.certificate import Certificate
 from saferank.safety.certifying import certify

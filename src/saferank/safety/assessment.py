@@ -9,10 +9,13 @@ from typing import Any
 from saferank._core.files import read_json, write_json
 from saferank._core.records import from_dict
 from saferank.errors import InputError, require
-from saferank.evaluation import Deployed, Interval, LowerBound, Support
+from saferank.evaluation import Interval
 from saferank.evaluation.doubt import DoubtCurve
+from saferank.evaluation.lower_bound import LowerBound
+from saferank.evaluation.scored_policies import Deployed
+from saferank.evaluation.support import Support
 from saferank.learning import Ranker
-from saferank.policies import ProductionFit
+from saferank.policies.production_fit import ProductionFit
 from saferank.safety.certificate import Certificate
 from saferank.safety.decisions import Decision
 from saferank.safety.log_facts import LogFacts

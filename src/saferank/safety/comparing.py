@@ -19,11 +19,12 @@ from saferank.clicks import ClickModel
 from saferank.counts import Counts
 from saferank.data import RankingData
 from saferank.errors import InputError, require
-from saferank.evaluation import Deployed, Policy, QueryScores
+from saferank.evaluation.intervals import QueryScores
 from saferank.evaluation.lower_bound import bound_scores
+from saferank.evaluation.scored_policies import Deployed, Policy
 from saferank.evaluation.support import support_of
 from saferank.learning import Ranker
-from saferank.policies import ProductionFit
+from saferank.policies.production_fit import ProductionFit
 from saferank.safety.judging import (
     Served,
     evidence_for,

@@ -13,9 +13,11 @@ from saferank.clicks import ClickModel
 from saferank.counts import Counts
 from saferank.data import RankingData
 from saferank.errors import require
-from saferank.evaluation import Interval, LowerBound, Policy, evaluate, interval
+from saferank.evaluation import Interval, evaluate, interval
 from saferank.evaluation.doubt import DoubtCurve
 from saferank.evaluation.intervals import query_lower
+from saferank.evaluation.lower_bound import LowerBound
+from saferank.evaluation.scored_policies import Policy
 from saferank.safety.certificate import Certificate
 from saferank.safety.rule import Rule
 

@@ -11,9 +11,9 @@ from saferank._core.flat import Floats
 from saferank.counts import Counts
 from saferank.errors import InputError
 from saferank.estimators import Evidence
-from saferank.evaluation import Evaluation, Interval, LowerBound, interval
+from saferank.evaluation import Evaluation, Interval, interval
 from saferank.evaluation import lower_bound as bound_below
-from saferank.evaluation.lower_bound import Rows, clipped_interval
+from saferank.evaluation.lower_bound import LowerBound, Rows, clipped_interval
 from saferank.evaluation.off_policy import evaluate_exposures
 from saferank.evaluation.sessions import LogRows
 from saferank.logs.sources import LogName

@@ -14,23 +14,22 @@ from saferank.clicks.bias.misfit import SIGNIFICANT
 from saferank.counts import Counts
 from saferank.data import RankingData
 from saferank.errors import InputError, require
-from saferank.estimators import Evidence, by_policy
-from saferank.evaluation import Deployed, Policy
+from saferank.estimators import Evidence
+from saferank.estimators.propensities import by_policy
 from saferank.evaluation.outside import with_outside
 from saferank.evaluation.scored_policies import (
+    Deployed,
+    Policy,
     all_scores,
     check_policy,
     exposure_of,
     production_policy,
 )
 from saferank.learning import Ranker
-from saferank.policies import (
-    ProductionFit,
-    ProductionPolicy,
-    check_leaning,
-    choose_production,
-)
+from saferank.policies import ProductionPolicy, choose_production
+from saferank.policies.leaning import check_leaning
 from saferank.policies.production import total_weights
+from saferank.policies.production_fit import ProductionFit
 from saferank.safety.decisions import OTHER_USERS
 from saferank.safety.independence import FLATTERS, shared_sessions
 from saferank.safety.losses import TOLERANCE, blind_share, mixing_shares

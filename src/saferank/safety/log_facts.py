@@ -9,7 +9,7 @@ import numpy as np
 
 from saferank.clicks import ClickModel
 from saferank.counts import Counts, overlap
-from saferank.policies import ProductionFit
+from saferank.policies.production_fit import ProductionFit
 
 
 @dataclass(frozen=True)

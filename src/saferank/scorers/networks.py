@@ -58,7 +58,7 @@ def _layers(width: int, hidden: Sequence[int]) -> nn.Sequential:
 
 @dataclass(frozen=True, eq=False)
 class NetworkScorer:
-    """A torch module with one output a document."""
+    """A torch module with one output per document."""
 
     module: nn.Module
     width: int

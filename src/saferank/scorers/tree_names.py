@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from saferank.data import FeatureSchema, RankingData
+from saferank.data import RankingData
+from saferank.data.features import FeatureSchema
 
 _UNFIT: Final = re.compile(r"[\s\",:\[\]{}]|[^\x20-\uffff]")
 
@@ -40,7 +41,8 @@ def as_tree_names(data: RankingData, wanted: FeatureSchema) -> RankingData:
         return data
     words = tree_names(data.schema.names)
     features = (
-        replace(one, name=word) for one, word in zip(data.schema.features, words, strict=True)
+        replace(feature, name=word)
+        for feature, word in zip(data.schema.features, words, strict=True)
     )
     renamed = FeatureSchema(tuple(features))
     if any(renamed.get(name) is None for name in wanted.names):

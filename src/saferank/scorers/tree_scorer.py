@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from saferank._core.flat import Floats
-from saferank.data import FeatureSchema
+from saferank.data.features import FeatureSchema
 from saferank.data.ranking import Features
 from saferank.errors import InputError, MissingExtraError, require
 from saferank.scorers.tree_names import column_names

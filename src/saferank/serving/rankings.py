@@ -13,8 +13,9 @@ from saferank._core import flat
 from saferank._core.flat import Array, Floats
 from saferank.data import RankingData
 from saferank.errors import InputError, require
-from saferank.evaluation import Deployed, Policy
-from saferank.learning import Ranker, ranking_table
+from saferank.evaluation.scored_policies import Deployed, Policy
+from saferank.learning import Ranker
+from saferank.learning.ranked_lists import ranking_table
 from saferank.safety.assessment import FILE, Assessment
 from saferank.safety.guard import Guard, draw
 
@@ -49,18 +50,18 @@ class Serving:
         if certified is None:
             require(keep is None and slack is None, "keep and slack", "given with --guard", keep)
             return cls(ranker, deployed or "sampled", None, False)
-        one = certified.certificate
+        certificate = certified.certificate
         for name, asked, was in (
-            ("keep", keep, one.promise.keep),
-            ("slack", slack, one.promise.slack),
-            ("deployment", deployed, one.deployed),
+            ("keep", keep, certificate.promise.keep),
+            ("slack", slack, certificate.promise.slack),
+            ("deployment", deployed, certificate.deployed),
         ):
             if asked is not None and asked != was:
                 raise InputError(
                     f"`{name}` {asked} differs from what was certified ({was}): leave it out, or "
                     f"run `saferank certify` with it first."
                 )
-        return cls(ranker, one.deployed, certified, guard)
+        return cls(ranker, certificate.deployed, certified, guard)
 
     def warnings(self) -> list[str]:
         """Where what is served is not what was found fit to be shipped."""
@@ -76,18 +77,19 @@ class Serving:
     def guarded(self, production: Policy | None) -> Guard:
         """The guard that was certified, around this ranker."""
         assert self.certified is not None
-        one, fit = self.certified.certificate, self.certified.fit
+        certificate, fit = self.certified.certificate, self.certified.fit
         temperature = None if fit is None or fit.kind != "sampled" else fit.temperature
         return Guard(
-            self.ranker, production, one.promise,
-            weights=one.weights, deployed=one.deployed, production_kind=one.production_kind,
+            self.ranker, production, certificate.promise,
+            weights=certificate.weights, deployed=certificate.deployed,
+            production_kind=certificate.production_kind,
             production_temperature=1.0 if temperature is None else temperature,
         )  # fmt: skip
 
 
 def read_sessions(path: str | Path) -> pa.Table:
     """A table of `query_id, session_id`: who is to get a ranking of which query."""
-    from saferank.data import read_table
+    from saferank.data.table_files import read_table
 
     table = read_table(path)
     lacking = [name for name in ("query_id", "session_id") if name not in table.column_names]
@@ -141,7 +143,7 @@ def rankings(
     length = serving.ranker.k if k is None else k
     require(length >= 1, "k", "at least 1", length)
     length = min(length, int(data.sizes.max(initial=1)))  # all documents, where k is larger
-    told = serving.warnings()
+    notes = serving.warnings()
     if production is not None and not isinstance(production, Ranker) and not callable(production):
         # scores travel with the items, so that some queries of them take theirs along
         data = replace(data, production=np.asarray(production, dtype=np.float64))
@@ -154,16 +156,16 @@ def rankings(
             "score makes its lists."
         )
     if guard is not None:
-        told.append(guard.report(data).sentence())
+        notes.append(guard.report(data).sentence())
     stochastic = guard is not None or serving.deployed == "sampled"
     if sessions is not None:
-        return _for_sessions(serving, guard, data, length, sessions), told
+        return _for_sessions(serving, guard, data, length, sessions), notes
     if stochastic and session is None:
-        told.append(
+        notes.append(
             "This is a single draw per query: the certified policy is random. Give --session for "
             "one user, or --sessions for many."
         )
-    return _ranked(serving, guard, data, length, session or "0"), told
+    return _ranked(serving, guard, data, length, session or "0"), notes
 
 
 def _ranked(

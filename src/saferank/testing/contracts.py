@@ -14,13 +14,16 @@ from saferank._core.flat import Floats
 from saferank.clicks import ClickModel, simulate, trust_bias
 from saferank.counts import Counts
 from saferank.data import RankingData, synthetic
-from saferank.estimators import Evidence, estimator_of, exact
-from saferank.estimators.table import EstimatorLike
+from saferank.estimators import Evidence
+from saferank.estimators.propensities import exact
+from saferank.estimators.table import EstimatorLike, estimator_of
 from saferank.learning.descent import Settings
 from saferank.learning.families import family
-from saferank.objectives import Context, ObjectiveLike, Queries, Terms, objective_entry, schedule
+from saferank.objectives import Context, Terms, schedule
 from saferank.objectives.goals import Goal, QueryBlock
+from saferank.objectives.in_exposures import Queries
 from saferank.objectives.in_pairs import pair_goal
+from saferank.objectives.table import ObjectiveLike, objective_entry
 from saferank.policies import ProductionPolicy
 from saferank.scorers.networks import ModuleFactory
 
@@ -44,9 +47,11 @@ def _world() -> _World:
 
 def _evidence(counts: Counts, production: Floats, *, predictions: bool = True) -> Evidence:
     world = _world()
-    known = exact(production, counts.offsets, world.click_model, world.weights)
+    propensities = exact(production, counts.offsets, world.click_model, world.weights)
     guess = np.linspace(0.1, 0.9, counts.documents)
-    return Evidence(counts, world.click_model, known, guess if predictions else None, labels=guess)
+    return Evidence(
+        counts, world.click_model, propensities, guess if predictions else None, labels=guess
+    )
 
 
 def _holds(what: str, holds: bool) -> None:
@@ -66,7 +71,7 @@ def check_estimator(estimator: EstimatorLike, *, averages: bool = True) -> None:
     Examples
     --------
     >>> check_estimator("dr")
-    >>> check_estimator(lambda known: known.counts.ctr())
+    >>> check_estimator(lambda evidence: evidence.counts.ctr())
     """
     part, world = estimator_of(estimator), _world()
     counts = world.counts
@@ -210,11 +215,11 @@ def check_policy(policy: ProductionPolicy) -> None:
     _holds("a rank shows one document", bool(np.all(sums <= 1 + 1e-9)))
     _holds("exposures are weighted sums", _close(policy.exposure(weights), chance @ weights, 1e-9))
     last = np.array([policy.offsets.size - 2])
-    one = policy.subset(last)
+    last_query = policy.subset(last)
     own = slice(int(policy.offsets[-2]), int(policy.offsets[-1]))
     _holds("queries do not depend on each other",
-           _close(one.exposure(weights), policy.exposure(weights)[own], 1e-9))  # fmt: skip
+           _close(last_query.exposure(weights), policy.exposure(weights)[own], 1e-9))  # fmt: skip
 
 
-def _close(one: Any, other: Any, relative: float = 1e-12) -> bool:
-    return bool(np.allclose(np.asarray(one), np.asarray(other), rtol=relative, atol=relative))
+def _close(first: Any, second: Any, relative: float = 1e-12) -> bool:
+    return bool(np.allclose(np.asarray(first), np.asarray(second), rtol=relative, atol=relative))

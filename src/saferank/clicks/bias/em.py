@@ -43,7 +43,7 @@ class Relevance(Protocol):
     def updated(self, parameters: Floats, expected: Floats, cells: Cells) -> Floats:
         """Better parameters, given how many impressions of each document are expected relevant."""
 
-    def allowed(self, parameters: Floats, known: Floats) -> Floats:
+    def allowed(self, parameters: Floats, observed: Floats) -> Floats:
         """The parameters, or, where they cannot be, something between them and `known` ones."""
 
 
@@ -64,9 +64,9 @@ class PerDocument:
         share: Floats = expected / cells.shown.sum(axis=1)
         return share
 
-    def allowed(self, parameters: Floats, known: Floats) -> Floats:
+    def allowed(self, parameters: Floats, observed: Floats) -> Floats:
         """Relevances are probabilities."""
-        return inside(parameters, known)
+        return inside(parameters, observed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,12 +98,12 @@ class Estimate:
         return np.concatenate([self.rates, self.parameters])
 
 
-def inside(probabilities: Floats, known: Floats) -> Floats:
+def inside(probabilities: Floats, observed: Floats) -> Floats:
     """Probabilities that come no nearer to 0 or 1 than a tenth of where `known` ones are.
 
     EM never leaves 0 or 1 again, so an extrapolation must not end there.
     """
-    return np.clip(probabilities, 0.1 * known, 1 - 0.1 * (1 - known))
+    return np.clip(probabilities, 0.1 * observed, 1 - 0.1 * (1 - observed))
 
 
 def first_estimate(cells: Cells, relevance: Relevance, *, trust: bool) -> Estimate:

@@ -54,7 +54,7 @@ class Logistic:
         better: Floats = parameters + cho_solve(self.factor, slope)
         return better
 
-    def allowed(self, parameters: Floats, known: Floats) -> Floats:
+    def allowed(self, parameters: Floats, observed: Floats) -> Floats:
         """Any weights may be."""
-        del known
+        del observed
         return parameters

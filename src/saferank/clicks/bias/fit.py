@@ -204,12 +204,12 @@ class _Options:
             return None
         return make_folds(cells, query, self.folds, linked=route == "documents")
 
-    def model(self, found: Canonical, shown: tuple[int, ...]) -> ClickModel:
+    def model(self, canonical: Canonical, shown: tuple[int, ...]) -> ClickModel:
         """The click model of a canonical form that has all the ranks shown."""
-        missing = [rank for rank in shown if not np.isfinite(found.slope[rank - 1])]
+        missing = [rank for rank in shown if not np.isfinite(canonical.slope[rank - 1])]
         if missing:
             raise InputError(f"the fit has no finite alpha at rank {missing[0]}, which was shown.")
-        return found.widest(through_zero=not self.trust)
+        return canonical.widest(through_zero=not self.trust)
 
 
 def _fit(counts: Counts, how: _How, options: _Options) -> FittedBias:
@@ -226,12 +226,12 @@ def _fit(counts: Counts, how: _How, options: _Options) -> FittedBias:
     query = flat.query_of(counts.offsets)[documents]
     fit = options.fit(*how.rows(counts, documents), query)
     folds = options.parts(cells, query, how.route)
-    found, left_out = fit(cells, folds)
-    model = options.model(found, links.shown)
+    canonical, left_out = fit(cells, folds)
+    model = options.model(canonical, links.shown)
     level_at = _two_digits(counts, options.reference)
     sure = Uncertainty.unknown(counts.ranks)
     if folds is not None and left_out is not None:
-        sure = uncertainty(found, left_out, folds, level_at, trust=options.trust)
+        sure = uncertainty(canonical, left_out, folds, level_at, trust=options.trust)
     relevance = np.full(counts.documents, np.nan)
     relevance[documents] = best_relevance(*cells[:2], model.alpha, model.beta)
 
@@ -245,7 +245,7 @@ def _fit(counts: Counts, how: _How, options: _Options) -> FittedBias:
         method=options.method,
         reference=options.reference,
         model=model,
-        canonical=found,
+        canonical=canonical,
         level_at=level_at,
         uncertainty=sure,
         relevance=relevance,

@@ -96,8 +96,8 @@ def _repeat(
     progress: bool | None,
 ) -> tuple[Canonical, LeftOut | None]:
     """The fit, and the fits without each part, which begin where it ended."""
-    found = fit(cells, None)
-    whole = _canonical(found, cells, reference)
+    estimate = fit(cells, None)
+    whole = _canonical(estimate, cells, reference)
     if folds is None:
         return whole, None
     slope, intercept = np.full((2, folds.count, whole.ranks), np.nan)
@@ -105,7 +105,7 @@ def _repeat(
         for part in range(folds.count):
             rest = cells._replace(weight=cells.weight * (folds.of_document != part))
             try:
-                without = _canonical(fit(rest, found), rest, reference)
+                without = _canonical(fit(rest, estimate), rest, reference)
                 slope[part], intercept[part] = without.slope, without.intercept
             except InputError:
                 pass  # stays NaN: the caller says so

@@ -136,7 +136,7 @@ class _Pairs:
             value, slope, _ = self.explained(moments, logs_of(free))
             return -float(value), -slope
 
-        found = optimize.minimize(
+        optimum = optimize.minimize(
             loss,
             self.start[self.free],
             jac=True,
@@ -144,7 +144,7 @@ class _Pairs:
             method="trust-exact",
             options={"gtol": 1e-10, "maxiter": 500, "max_trust_radius": 4.0},
         )
-        logs = logs_of(found.x)
+        logs = logs_of(optimum.x)
         self._check(moments, logs)
         polished: Floats = self.nearby(moments, logs[None], steps=2)[0]
         return polished

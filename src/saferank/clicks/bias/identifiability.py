@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from saferank.counts import Counts, Overlap, overlap
+from saferank.counts import Counts, overlap
+from saferank.counts.overlap import Overlap
 
 WEAK_LINK = 100.0
 """Sessions below which a link between ranks is called weak."""
@@ -109,8 +110,8 @@ class Identifiability:
 
 
 _ADVICE = (
-    "What can still be done: swap neighbours in some sessions, join logs of several rankers, "
-    "describe relevance by features (--items), or bring a click model."
+    "What can still be done: say so if lists were in random order (--policy uniform), swap "
+    "neighbours in some sessions, let features tell (--items), or bring a click model."
 )
 
 

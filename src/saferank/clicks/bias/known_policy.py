@@ -32,7 +32,7 @@ from saferank.clicks.bias.folds import Folds
 from saferank.clicks.bias.scale import Canonical, LeftOut
 from saferank.errors import InputError
 
-LEVEL = 1e-3
+LEVEL = 1e-5
 """Of the test whether ranks show the same documents, as the policy says."""
 
 

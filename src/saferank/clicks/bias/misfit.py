@@ -119,8 +119,8 @@ def misfit(
     elif refit is None:
         shown, clicked = shown[several], clicked[several]
     probability = _probability(shown, clicked, model)
-    found = _distance(shown, clicked, probability)
-    if found[2] == 0:
+    distances = _distance(shown, clicked, probability)
+    if distances[2] == 0:
         return Misfit.untested(
             "No document has clicks enough at several ranks to test the click model."
         )
@@ -137,7 +137,7 @@ def misfit(
             break
     else:
         return Misfit.untested("The fit is too uncertain for a test of the click model.")
-    statistic, squares, cells, weight, information = found
+    statistic, squares, cells, weight, information = distances
     usual, usual_squares = np.array(chance)[:, :2].T
     size = np.sqrt(max(0.0, squares - usual_squares.mean()) / weight)
     spread = float(usual.std(ddof=1))

@@ -50,13 +50,13 @@ def explanation(fit: FittedBias) -> list[str]:
             "alpha: the same, with 1 as the largest.",
         ]
     zero = int(np.argmin(np.where(fit.model.alpha > 0, fit.model.beta, np.inf))) + 1
-    one = int(np.argmax(fit.model.exposure_weights)) + 1
+    reference = int(np.argmax(fit.model.exposure_weights)) + 1
     return [
         *said,
         f"click rate: of a document that is clicked {rate} of the time at rank {rank}.",
         "alpha, beta: the same as alpha R + beta on one of many scales of relevance that fit "
         f"equally: R = 0 is a document never clicked at rank {zero}, R = 1 one always clicked at "
-        f"rank {one}. They have no intervals of their own.",
+        f"rank {reference}. They have no intervals of their own.",
     ]
 
 

@@ -21,7 +21,7 @@ from saferank._core.kernels import kernel
 
 
 class Tails(NamedTuple):
-    """Tables of one query, one row a tail; a row is filled when it is first needed."""
+    """Tables of one query, one row per tail; a row is filled when it is first needed."""
 
     scores: Floats
     """Scores of the query's documents, descending."""

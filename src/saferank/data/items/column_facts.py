@@ -51,40 +51,40 @@ def describe_columns(data: RankingData) -> tuple[ColumnFacts, ...]:
 
 
 def _of_feature(feature: Feature, values: Features) -> ColumnFacts:
-    known = values[~np.isnan(values)]
-    missing = 1 - known.size / max(values.size, 1)
-    use = [_use(feature, known)]
+    present = values[~np.isnan(values)]
+    missing = 1 - present.size / max(values.size, 1)
+    use = [_use(feature, present)]
     if missing > 0:
         use.append("gaps: trees see them; for networks the mean, and a column that says so")
-    shown = _values(feature, known)
+    shown = _values(feature, present)
     return ColumnFacts(feature.name, feature.kind, missing, shown, "; ".join(use))
 
 
-def _use(feature: Feature, known: Features) -> str:
-    if known.size == 0:
+def _use(feature: Feature, present: Features) -> str:
+    if present.size == 0:
         return "no values: says nothing"
     if feature.kind == "category":
-        counts = np.bincount(known.astype(np.int64))[:MOST_LEVELS]
+        counts = np.bincount(present.astype(np.int64))[:MOST_LEVELS]
         own = int(np.count_nonzero(counts >= LEAST_DOCUMENTS))
         return f"place by frequency for trees; for networks {own} columns and one for all others"
-    if known.min() == known.max():
+    if present.min() == present.max():
         return "constant: says nothing"
     if feature.kind == "date":
         return "days since 1970"
     if feature.kind == "boolean":
         return "0 or 1"
-    large = np.abs(known).max() > EXACT and bool(np.all(known == np.round(known)))
+    large = np.abs(present).max() > EXACT and bool(np.all(present == np.round(present)))
     return "as it is, rounded to 24 bits" if large else "as it is"
 
 
-def _values(feature: Feature, known: Features) -> str:
-    if known.size == 0:
+def _values(feature: Feature, present: Features) -> str:
+    if present.size == 0:
         return ""
     if feature.kind == "category":
         few = ", ".join(feature.categories[:3])
         more = len(feature.categories) - 3
         return f"{few} and {more:,} more" if more > 0 else few
-    low, high = float(known.min()), float(known.max())
+    low, high = float(present.min()), float(present.max())
     if feature.kind == "date":
         first, last = (np.datetime64(int(np.floor(day)), "D") for day in (low, high))
         return f"{first} to {last}"
@@ -104,8 +104,8 @@ def feature_sentences(data: RankingData) -> list[str]:
     listed = ", ".join(
         f"{count} {_PLURAL[kind] if count > 1 else kind}" for kind, count in kinds.items()
     )
-    told = f"{data.width} features: {listed}" if listed else "No features"
-    sentences = [f"{told}; {gaps} of them with missing values." if gaps else f"{told}."]
+    text = f"{data.width} features: {listed}" if listed else "No features"
+    sentences = [f"{text}; {gaps} of them with missing values." if gaps else f"{text}."]
     if data.left_out:
         left = "; ".join(f"`{own}` ({why})" for own, why in data.left_out)
         sentences.append(f"Left out: {left}.")

@@ -65,10 +65,10 @@ def is_number(kind: pa.DataType) -> bool:
     )
 
 
-def reader_of(name: str, kind: Kind, known: Feature | None) -> ColumnReader:
+def reader_of(name: str, kind: Kind, schema: Feature | None) -> ColumnReader:
     """A reader of a column; `known` is the feature as a ranker knows it."""
     if kind == "category":
-        return _Categories(name, known)
+        return _Categories(name, schema)
     return _Plain(name, kind)
 
 
@@ -102,8 +102,8 @@ class _Plain:
 class _Categories:
     """Texts by the number of their first appearance, until all of them are known."""
 
-    def __init__(self, name: str, known: Feature | None) -> None:
-        self.name, self.known = name, known
+    def __init__(self, name: str, schema: Feature | None) -> None:
+        self.name, self.schema = name, schema
         self.numbers: dict[str, int] = {}
         self.rows, self.counts = 0, np.zeros(0, dtype=np.int64)
 
@@ -118,19 +118,19 @@ class _Categories:
         local = [self.numbers.setdefault(t, len(self.numbers)) if t else -1 for t in texts]
         numbers = np.array([*local, -1], dtype=np.int64)
         codes = numbers[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
-        found = np.bincount(codes[codes >= 0], minlength=len(self.numbers))
-        found[: self.counts.size] += self.counts
-        self.counts = found
+        counted = np.bincount(codes[codes >= 0], minlength=len(self.numbers))
+        counted[: self.counts.size] += self.counts
+        self.counts = counted
         return np.where(codes >= 0, codes.astype(np.float64), np.nan)
 
     def _is_text(self, many: int) -> bool:
         """Whether there are more different texts than categories could have."""
-        return self.known is None and len(self.numbers) > max(many, self.rows / 2)
+        return self.schema is None and len(self.numbers) > max(many, self.rows / 2)
 
     def feature(self) -> Feature | str:
         """The feature with its categories, or that it has too many different texts."""
-        if self.known is not None:
-            return self.known
+        if self.schema is not None:
+            return self.schema
         if self._is_text(MANY_TEXTS):
             return f"text of {len(self.numbers):,} or more different values"
         return Feature(self.name, "category", self._by_frequency())
@@ -198,11 +198,11 @@ def parse_times(texts: pa.Array) -> pa.Array:
 
 def _first_that_fails(column: pa.Array, convert: Callable[[pa.Array], Array]) -> tuple[int, object]:
     for row in range(len(column)):
-        one = plain_array(column.slice(row, 1))
+        value = plain_array(column.slice(row, 1))
         try:
-            convert(one)
+            convert(value)
         except pa.ArrowException:
-            return row, one[0].as_py()
+            return row, value[0].as_py()
     return 0, None
 
 

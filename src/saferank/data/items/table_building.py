@@ -28,7 +28,7 @@ class TableBuilder:
         self.values: dict[str, list[Array]] = {name: [] for name in layout.values}
         self.features: list[Features] = []
         self.readers = [
-            reader_of(name, layout.kinds[name], layout.known.get(own))
+            reader_of(name, layout.kinds[name], layout.expected.get(own))
             for name, own in layout.features.items()
         ]
 
@@ -92,7 +92,9 @@ class TableBuilder:
         good = is_number(inner.type) or pa.types.is_boolean(inner.type)
         require(good, f"{self.layout.table}: {LIST}", "lists of numbers", str(inner.type))
         values = floats(inner)
-        rounded = singles(values, LIST, lambda place, *told: self._refuse(place // width, *told))
+        rounded = singles(
+            values, LIST, lambda place, *details: self._refuse(place // width, *details)
+        )
         return rounded.reshape(len(column), width)
 
     def _refuse(self, row: int, expected: str, got: object) -> NoReturn:
@@ -125,7 +127,7 @@ class TableBuilder:
         """Features as they are now known to be, and the columns that are none after all."""
         if self.layout.listed is not None:
             return features, FeatureSchema.numbered(features.shape[1]), []
-        found: list[Feature] = []
+        described: list[Feature] = []
         dropped: list[tuple[str, str]] = []
         kept: list[int] = []
         for place, (own, reader) in enumerate(
@@ -139,10 +141,10 @@ class TableBuilder:
             if values is not None:
                 features[:, place] = values
             kept.append(place)
-            found.append(feature)
+            described.append(feature)
         if dropped:
             features = np.ascontiguousarray(features[:, kept])
-        return features, FeatureSchema(tuple(found)), dropped
+        return features, FeatureSchema(tuple(described)), dropped
 
     def _check_pairs(self, query: Ints, document: Ints, query_ids: Array, doc_ids: Array) -> None:
         pair = query * doc_ids.size + document

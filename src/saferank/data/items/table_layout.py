@@ -31,7 +31,7 @@ class Layout:
     features: dict[str, str]
     kinds: dict[str, Kind]
     """What each feature holds, by its name here."""
-    known: dict[str, Feature] = field(default_factory=dict)
+    expected: dict[str, Feature] = field(default_factory=dict)
     """Features that a ranker knows, by the table's names."""
     listed: str | None = None
     """The column of lists that holds all features."""
@@ -51,8 +51,8 @@ class Layout:
         ids = {name: names[name] for name in IDS}
         values = {name: names[name] for name in VALUES if name in names}
         rest = {n: own for n, own in names.items() if n not in (*IDS, *VALUES)}
-        known = set() if schema is None else set(schema.names)
-        indices = [own for n, own in rest.items() if _INDEX.fullmatch(own) and n not in known]
+        expected = set() if schema is None else set(schema.names)
+        indices = [own for n, own in rest.items() if _INDEX.fullmatch(own) and n not in expected]
         rest = {n: own for n, own in rest.items() if own not in indices}
         taken = _taken(types.names, names)
         taken = (*taken, *((own, "it is the row index of a data frame") for own in indices))
@@ -64,13 +64,13 @@ class Layout:
             rule = f"a table with features in the list column `{LIST}` or in others, not both"
             require(list(rest) == [LIST], table, rule, list(rest))
             return cls(table, ids, values, {}, {}, listed=rest[LIST], left_out=taken)
-        found = {n: (kinds or {}).get(own) or kind_of_type(types.field(own).type)
+        kind_of = {n: (kinds or {}).get(own) or kind_of_type(types.field(own).type)
                  for n, own in rest.items()}  # fmt: skip
         odd = [(own, f"its type is {types.field(own).type}") for n, own in rest.items()
-               if found[n] is None]  # fmt: skip
-        features = {n: own for n, own in rest.items() if found[n] is not None}
+               if kind_of[n] is None]  # fmt: skip
+        features = {n: own for n, own in rest.items() if kind_of[n] is not None}
         layout = cls(
-            table, ids, values, features, {n: k for n, k in found.items() if k is not None},
+            table, ids, values, features, {n: k for n, k in kind_of.items() if k is not None},
             left_out=(*taken, *odd),
         )  # fmt: skip
         return layout if schema is None else layout._for(schema)

@@ -45,8 +45,8 @@ def kind_of(path: Path) -> str:
     for kind, ends in {"parquet": PARQUET, "csv": CSV, "letor": TEXT}.items():
         if path.name.lower().endswith(ends):
             return kind
-    known = ", ".join((*PARQUET, *CSV, *TEXT))
-    raise InputError(f"`path` must end with one of {known}; got {path.name!r}.")
+    endings = ", ".join((*PARQUET, *CSV, *TEXT))
+    raise InputError(f"`path` must end with one of {endings}; got {path.name!r}.")
 
 
 def read_items(
@@ -92,8 +92,10 @@ def read_items(
         path = Path(os.fspath(source))  # type: ignore[arg-type]
         if kind_of(path) == "letor":
             require(path.is_file(), "path", "a file that exists", str(path))
-            known = schema is not None and schema.is_numbered
-            return read_letor(path, sort=True, features=schema.width if known and schema else None)
+            endings = schema is not None and schema.is_numbered
+            return read_letor(
+                path, sort=True, features=schema.width if endings and schema else None
+            )
     return read_rows(source, columns=columns, schema=schema)[0]
 
 
@@ -157,15 +159,15 @@ def _read_csv(path: Path, columns: Columns, schema: FeatureSchema | None) -> Rea
     types = pa.schema([(name, pa.float64()) for name in header])
     layout = Layout.of(str(path), types, columns, schema, kinds)
     texts = {layout.ids[name] for name in IDS}
-    kinds |= {own: feature.kind for own, feature in layout.known.items()}
+    kinds |= {own: feature.kind for own, feature in layout.expected.items()}
     try:
         return _read_csv_as(path, kinds, texts, columns, schema)
     except pa.ArrowInvalid:
-        unsure = [own for own in layout.features.values() if own not in layout.known]
-        found = csv_kinds(path, unsure) if unsure else {}
-        if all(kind == "number" for kind in found.values()):
+        unsure = [own for own in layout.features.values() if own not in layout.expected]
+        text_kinds = csv_kinds(path, unsure) if unsure else {}
+        if all(kind == "number" for kind in text_kinds.values()):
             raise
-        return _read_csv_as(path, kinds | found, texts, columns, schema)
+        return _read_csv_as(path, kinds | text_kinds, texts, columns, schema)
 
 
 def _read_csv_as(

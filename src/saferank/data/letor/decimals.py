@@ -66,8 +66,8 @@ def number(text: Bytes, at: int, last: int) -> tuple[int, np.float32, int]:
             return BAD, np.float32(0), at
         power += exponent
         at = end
-    known, value = _rounded(mantissa, power)
-    return known, -value if negative else value, at
+    state, value = _rounded(mantissa, power)
+    return state, -value if negative else value, at
 
 
 @kernel

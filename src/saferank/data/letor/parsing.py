@@ -67,20 +67,20 @@ class Rules(NamedTuple):
 
 
 @parallel_kernel
-def _survey_chunks(start: int, stop: int, text: Bytes, cuts: Ints, found: Ints) -> None:
+def _survey_chunks(start: int, stop: int, text: Bytes, cuts: Ints, facts: Ints) -> None:
     for chunk in range(start, stop):
         lines, documents, width, widest = _survey(text, cuts[chunk], cuts[chunk + 1])
-        found[chunk, 0] = lines
-        found[chunk, 1] = documents
-        found[chunk, 2] = width
-        found[chunk, 3] = widest
+        facts[chunk, 0] = lines
+        facts[chunk, 1] = documents
+        facts[chunk, 2] = width
+        facts[chunk, 3] = widest
 
 
 def survey(text: Bytes, cuts: Ints) -> Ints:
     """Lines, documents, largest last index and where its line is, of each chunk."""
-    found = np.zeros((cuts.size - 1, 4), dtype=np.int64)
-    _survey_chunks(cuts.size - 1, text, cuts, found)
-    return found
+    facts = np.zeros((cuts.size - 1, 4), dtype=np.int64)
+    _survey_chunks(cuts.size - 1, text, cuts, facts)
+    return facts
 
 
 @kernel
@@ -104,7 +104,7 @@ def _survey(text: Bytes, at: int, last: int) -> tuple[int, int, int, int]:
 
 
 @kernel
-def _find(text: Bytes, at: int, last: int, one: np.uint8, other: np.uint8) -> int:
+def _find(text: Bytes, at: int, last: int, first: np.uint8, second: np.uint8) -> int:
     """Where either byte comes first; `last` where neither does.
 
     Whole pieces are looked at without a branch inside, which the compiler turns into wide
@@ -112,13 +112,13 @@ def _find(text: Bytes, at: int, last: int, one: np.uint8, other: np.uint8) -> in
     """
     while at + _PIECE <= last:
         piece = text[at : at + _PIECE]
-        found = np.uint8(0)
+        hit = np.uint8(0)
         for step in range(_PIECE):
-            found |= np.uint8(piece[step] == one) | np.uint8(piece[step] == other)
-        if found:
+            hit |= np.uint8(piece[step] == first) | np.uint8(piece[step] == second)
+        if hit:
             break
         at += _PIECE
-    while at < last and text[at] != one and text[at] != other:
+    while at < last and text[at] != first and text[at] != second:
         at += 1
     return at
 
@@ -147,15 +147,15 @@ def _fill_chunks(
     first_row: Ints,
     rows: Rows,
     rules: Rules,
-    found: Ints,
+    facts: Ints,
 ) -> None:
     for chunk in range(start, stop):
         wrong, where, unsure = _fill(
             text, cuts[chunk : chunk + 2], first_row[chunk : chunk + 2], rows, rules
         )
-        found[chunk, 0] = wrong
-        found[chunk, 1] = where
-        found[chunk, 2] = unsure
+        facts[chunk, 0] = wrong
+        facts[chunk, 1] = where
+        facts[chunk, 2] = unsure
 
 
 def fill(text: Bytes, cuts: Ints, first_row: Ints, rows: Rows, rules: Rules) -> Ints:
@@ -163,9 +163,9 @@ def fill(text: Bytes, cuts: Ints, first_row: Ints, rows: Rows, rules: Rules) -> 
 
     A value left as NaN is well formed, but its rounding is not certain here.
     """
-    found = np.zeros((cuts.size - 1, 3), dtype=np.int64)
-    _fill_chunks(cuts.size - 1, text, cuts, first_row, rows, rules, found)
-    return found
+    facts = np.zeros((cuts.size - 1, 3), dtype=np.int64)
+    _fill_chunks(cuts.size - 1, text, cuts, first_row, rows, rules, facts)
+    return facts
 
 
 @kernel
@@ -195,11 +195,11 @@ def _document(
     text: Bytes, at: int, last: int, rows: Rows, row: int, rules: Rules
 ) -> tuple[int, int, int]:
     """One document line: what is wrong, where it ends or goes wrong, and values left as NaN."""
-    known, label, end = number(text, at, last)
-    if known == BAD or not _ended(text, end, last) or label < 0 or np.isinf(label):
+    state, label, end = number(text, at, last)
+    if state == BAD or not _ended(text, end, last) or label < 0 or np.isinf(label):
         return LABEL, at, 0
     rows.labels[row] = label
-    unsure = int(known == UNSURE)
+    unsure = int(state == UNSURE)
 
     at = _skip_white(text, end, last)
     end = _query(text, at, last, rows, row)
@@ -270,8 +270,8 @@ def _features(
             return INDEX, at, unsure
         if index <= before:
             return ORDER, at, unsure
-        known, value, end = number(text, colon + 1, last)
-        if known == BAD or not _ended(text, end, last):
+        state, value, end = number(text, colon + 1, last)
+        if state == BAD or not _ended(text, end, last):
             return VALUE, at, unsure
         if np.isinf(value):
             if np.isinf(rules.beyond):
@@ -279,7 +279,7 @@ def _features(
             value = rules.beyond if value > 0 else -rules.beyond
         if index <= out.size:
             out[index - 1] = value
-            unsure += known == UNSURE
+            unsure += state == UNSURE
         elif rules.fixed:
             return BEYOND, at, unsure
         before = index

@@ -36,7 +36,7 @@ from saferank.data.ranking import RankingData
 from saferank.errors import InputError, require
 
 VERSION: Final = 1
-"""Rises when the same text would be read as other arrays: caches then are built anew."""
+"""Rises when the same text would be read as other arrays: caches are then rebuilt."""
 LIMIT: Final = 1 << 35
 
 _EXPECTED: Final = {
@@ -82,9 +82,9 @@ def read_letor(
     require(usable, "beyond", "from 0 to the largest float32", beyond)
     rules = Rules(features is not None, np.float32(np.inf if beyond is None else beyond))
     with _reading(source, passes=2) as advance:
-        found = _survey(source, advance)
-        _check_size(source, found, features, limit)
-        text = _Text(source, found, found.width if features is None else features)
+        survey = _survey(source, advance)
+        _check_size(source, survey, features, limit)
+        text = _Text(source, survey, survey.width if features is None else features)
         text.fill(rules, advance)
     return text.data(sort)
 
@@ -104,7 +104,7 @@ def _reading(path: Path, *, passes: int) -> Iterator[Advance]:
 
 
 @dataclass
-class _Found:
+class _Survey:
     """What the first look counted, block by block."""
 
     cuts: list[Ints] = field(default_factory=list)
@@ -118,19 +118,19 @@ class _Found:
         return sum(int(block.sum()) for block in self.documents)
 
 
-def _survey(path: Path, advance: Advance) -> _Found:
-    found = _Found()
+def _survey(path: Path, advance: Advance) -> _Survey:
+    survey = _Survey()
     for block in blocks(path, advance):
         cuts = line_cuts(block)
         chunks = kernels.survey(block, cuts)
         widest = int(np.argmax(chunks[:, 2]))
-        if chunks[widest, 2] > found.width:
-            found.width = int(chunks[widest, 2])
-            found.widest_line = sum(found.lines) + _line_in(block, int(chunks[widest, 3]))
-        found.cuts.append(cuts)
-        found.documents.append(chunks[:, 1].copy())
-        found.lines.append(int(chunks[:, 0].sum()))
-    return found
+        if chunks[widest, 2] > survey.width:
+            survey.width = int(chunks[widest, 2])
+            survey.widest_line = sum(survey.lines) + _line_in(block, int(chunks[widest, 3]))
+        survey.cuts.append(cuts)
+        survey.documents.append(chunks[:, 1].copy())
+        survey.lines.append(int(chunks[:, 0].sum()))
+    return survey
 
 
 def _line_in(block: Bytes, at: int) -> int:
@@ -138,17 +138,17 @@ def _line_in(block: Bytes, at: int) -> int:
     return int(np.count_nonzero(block[:at] == ord("\n"))) + 1
 
 
-def _check_size(path: Path, found: _Found, features: int | None, limit: int) -> None:
-    documents = found.total
+def _check_size(path: Path, survey: _Survey, features: int | None, limit: int) -> None:
+    documents = survey.total
     if documents == 0:
         raise InputError(
-            f"{path}, line {max(sum(found.lines), 1)}: expected at least one document; "
+            f"{path}, line {max(sum(survey.lines), 1)}: expected at least one document; "
             "the file ends without any."
         )
-    width = found.width if features is None else features
+    width = survey.width if features is None else features
     if documents * width * 4 > limit:
         raise InputError(
-            f"{path}, line {found.widest_line}: {documents} documents x {width} features take "
+            f"{path}, line {survey.widest_line}: {documents} documents x {width} features take "
             f"{documents * width * 4} bytes, more than `limit`={limit}."
         )
 
@@ -156,10 +156,10 @@ def _check_size(path: Path, found: _Found, features: int | None, limit: int) -> 
 class _Text:
     """The second look: arrays that fill up block by block."""
 
-    def __init__(self, path: Path, found: _Found, width: int) -> None:
-        self.path, self.found = path, found
-        self.features = np.zeros((found.total, width), dtype=np.float32)
-        self.labels = np.zeros(found.total, dtype=np.float32)
+    def __init__(self, path: Path, survey: _Survey, width: int) -> None:
+        self.path, self.survey = path, survey
+        self.features = np.zeros((survey.total, width), dtype=np.float32)
+        self.labels = np.zeros(survey.total, dtype=np.float32)
         self.query_starts: list[Ints] = []
         self.query_words: list[Array] = []
         self.last_query = b""
@@ -168,15 +168,15 @@ class _Text:
     def fill(self, rules: Rules, advance: Advance) -> None:
         row, line, count = 0, 0, 0
         for count, block in enumerate(blocks(self.path, advance), start=1):
-            same = count <= len(self.found.cuts) and block.size == self.found.cuts[count - 1][-1]
+            same = count <= len(self.survey.cuts) and block.size == self.survey.cuts[count - 1][-1]
             self._unchanged(same)
-            documents = self.found.documents[count - 1]
+            documents = self.survey.documents[count - 1]
             rows = self._rows(row, int(documents.sum()))
             self._fill_block(block, count - 1, rows, rules, line)
             self._note_ids(block, rows, row)
             row += int(documents.sum())
-            line += self.found.lines[count - 1]
-        self._unchanged(count == len(self.found.cuts))
+            line += self.survey.lines[count - 1]
+        self._unchanged(count == len(self.survey.cuts))
 
     def _rows(self, row: int, documents: int) -> Rows:
         return Rows(
@@ -191,8 +191,8 @@ class _Text:
             raise InputError(f"`{self.path}` must not change while it is read; it did.")
 
     def _fill_block(self, block: Bytes, index: int, rows: Rows, rules: Rules, line: int) -> None:
-        first_row = np.concatenate([[0], np.cumsum(self.found.documents[index])])
-        chunks = kernels.fill(block, self.found.cuts[index], first_row, rows, rules)
+        first_row = np.concatenate([[0], np.cumsum(self.survey.documents[index])])
+        chunks = kernels.fill(block, self.survey.cuts[index], first_row, rows, rules)
         wrong = np.flatnonzero(chunks[:, 0])
         good = int(chunks[wrong[0], 1]) if wrong.size else block.size
         if chunks[:, 2].any():

@@ -97,8 +97,8 @@ def line_cuts(block: Bytes, chunks: int = CHUNKS) -> Ints:
 
 def _after_newline(text: memoryview[Any], at: int, step: int = 1 << 12) -> int:
     while at < len(text):
-        found = bytes(text[at : at + step]).find(b"\n")
-        if found >= 0:
-            return at + found + 1
+        newline = bytes(text[at : at + step]).find(b"\n")
+        if newline >= 0:
+            return at + newline + 1
         at += step
     return len(text)

@@ -51,14 +51,14 @@ def _translated(error: Exception) -> SaferankError | None:
 
     kind = type(error)
     home = kind.__module__.split(".")[0]
-    known = home in {"duckdb", "_duckdb", "pyspark", "py4j", "ibis", "sqlalchemy"}
+    engine = home in {"duckdb", "_duckdb", "pyspark", "py4j", "ibis", "sqlalchemy"}
     if isinstance(error, UnicodeError):
         return InputError(f"the log cannot be read: a name or a text in it is not UTF-8 ({error}).")
     if isinstance(error, MemoryError):
         return None
-    if not known and not isinstance(error, ArrowException | OSError):
+    if not engine and not isinstance(error, ArrowException | OSError):
         return None
-    if not known and isinstance(error, OSError) and error.errno is not None:
+    if not engine and isinstance(error, OSError) and error.errno is not None:
         return None
     text = _first_sentence(str(error))
     if any(sign in text.lower() for sign in _FULL_DISK):

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
-from saferank._core.flat import Floats
+from saferank._core.flat import Array, Floats
 from saferank.counts.arrays import Counts
 from saferank.counts.count_table import CountReport
 from saferank.counts.overlap import Overlap
 from saferank.data import RankingData
 from saferank.errors import InputError
-from saferank.logs.alignment import Alignment, align
+from saferank.logs.alignment import Alignment, align, arrays_of
 from saferank.logs.counting import Counted, EngineChoice, counted
 from saferank.logs.exclusions import ExclusionList
 from saferank.logs.health import judgements, measures
@@ -24,6 +24,19 @@ from saferank.logs.sources import LogName
 Verdict = Literal["good", "usable with care", "not good enough"]
 FindProduction = Callable[[Counts, Floats], Finding]
 """What counts say of the scores that production is said to use."""
+
+
+class FindPolicy(Protocol):
+    """Whether production's policy is known (`saferank.policies.PolicyFinding`)."""
+
+    @property
+    def asked(self) -> bool:
+        """Whether something was said of it, and the counts must be looked at for that alone."""
+
+    def __call__(
+        self, counts: Counts, scores: Floats | None = None, features: Array | None = None
+    ) -> Finding | None:
+        """The finding; none where nothing is known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,59 +85,93 @@ def check_log(
     rank_from: int | None = None,
     exclude: ExclusionList | None = None,
     production: FindProduction | None = None,
+    policy: FindPolicy | None = None,
 ) -> LogHealth:
     """Look at a log before learning from it; bad rows are told, not refused.
 
     `items` tells how much of what could be shown was shown, and what `production` finds in their
-    production scores (`saferank.policies.production_finding`). `rank_from=None` finds out whether
-    ranks count from 0 or 1. The other options are those of `count`.
+    production scores (`saferank.policies.production_finding`). `policy` tells whether production's
+    policy is known, so that ranks can be compared though every list was seen once.
+    `rank_from=None` finds out whether ranks count from 0 or 1. The other options are those of
+    `count`.
     """
     options: dict[str, Any] = {
         "engine": engine, "columns": columns, "where": where, "top": top,
         "use_sessions": use_sessions, "exclude": exclude,
     }  # fmt: skip
-    with counted(log, rank_from=1 if rank_from is None else rank_from, **options) as found:
-        if not (found.report.from_zero and rank_from is None):
-            return _checked(found, items, production)
-    with counted(log, rank_from=0, **options) as found:
-        health = _checked(found, items, production)
-        return replace(health, findings=(judgements.origin(found.report), *health.findings))
+    with counted(log, rank_from=1 if rank_from is None else rank_from, **options) as counted_log:
+        if not (counted_log.report.from_zero and rank_from is None):
+            return _checked(counted_log, items, production, policy)
+    with counted(log, rank_from=0, **options) as counted_log:
+        health = _checked(counted_log, items, production, policy)
+        return replace(health, findings=(judgements.origin(counted_log.report), *health.findings))
 
 
 def _checked(
-    found: Counted, items: RankingData | None, production: FindProduction | None
+    counted_log: Counted,
+    items: RankingData | None,
+    production: FindProduction | None,
+    policy: FindPolicy | None,
 ) -> LogHealth:
-    if found.report.groups == 0:
+    if counted_log.report.groups == 0:
         raise InputError(
-            f"the log must have rows to check; none of its {found.report.rows:,} is kept."
+            f"the log must have rows to check; none of its {counted_log.report.rows:,} is kept."
         )
-    return _judged(found, items, production)
+    return _judged(counted_log, items, production, policy)
 
 
 def _judged(
-    found: Counted, items: RankingData | None, production: FindProduction | None
+    counted_log: Counted,
+    items: RankingData | None,
+    production: FindProduction | None,
+    policy: FindPolicy | None,
 ) -> LogHealth:
-    by_rank, by_day = measures.by_rank(found), measures.by_day(found)
-    queries, robots = measures.queries(found), find_robots(found)
-    documents, overlap = measures.documents(found), measures.overlap(found)
+    by_rank, by_day = measures.by_rank(counted_log), measures.by_day(counted_log)
+    queries, robots = measures.queries(counted_log), find_robots(counted_log)
+    documents, overlap = measures.documents(counted_log), measures.overlap(counted_log)
+    counts, alignment = _counts(counted_log, items, policy)
+    policy_finding = None
+    if policy is not None and counts is not None and counts.total > 0:
+        policy_finding = _find_policy(policy, counts, items)
+    policy_known = policy_finding is not None and policy_finding.severity == "good"
     findings = [
         judgements.size(queries, documents),
-        judgements.rows(found.report),
-        judgements.clicks(found.report),
+        judgements.rows(counted_log.report),
+        judgements.clicks(counted_log.report),
         judgements.ranks(by_rank),
         judgements.lengths(by_rank, queries.sessions),
-        judgements.once(queries),
+        judgements.once(queries, policy_known=policy_known),
         judgements.variety(queries),
-        judgements.links(documents, overlap, queries),
-        judgements.duplicates(found.report, found.log.has_sessions),
-        judgements.robots(found.report, robots),
+        judgements.links(documents, overlap, queries, policy_known=policy_known),
+        judgements.duplicates(counted_log.report, counted_log.log.has_sessions),
+        judgements.robots(counted_log.report, robots),
     ]
     if by_day:
         findings.append(judgements.drift(by_day))
-    alignment = None
-    if items is not None:
-        counts, alignment = align(found.table(None), items, skip_bad=True)
+    if policy_finding is not None:
+        findings.append(policy_finding)
+    if alignment is not None:
         findings += [judgements.support(alignment), judgements.known(alignment)]
-        if items.production is not None and production is not None and counts.total > 0:
-            findings.append(production(counts, items.production))
-    return LogHealth(found.report, tuple(findings), by_rank, by_day, overlap, robots, alignment)
+    scores = None if items is None else items.production
+    if scores is not None and production is not None and counts is not None and counts.total > 0:
+        findings.append(production(counts, scores))
+    return LogHealth(
+        counted_log.report, tuple(findings), by_rank, by_day, overlap, robots, alignment
+    )
+
+
+def _counts(
+    counted_log: Counted, items: RankingData | None, policy: FindPolicy | None
+) -> tuple[Counts | None, Alignment | None]:
+    """The counts in memory, where someone looks at them."""
+    if items is not None:
+        return align(counted_log.table(None), items, skip_bad=True)
+    if policy is not None and (policy.asked or counted_log.report.recorded):
+        return arrays_of(counted_log.table(None)), None
+    return None, None
+
+
+def _find_policy(policy: FindPolicy, counts: Counts, items: RankingData | None) -> Finding | None:
+    if items is None:
+        return policy(counts)
+    return policy(counts, items.production, items.features)

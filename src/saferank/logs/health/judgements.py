@@ -135,19 +135,19 @@ def lengths(by_rank: Sequence[Rate], sessions: int) -> Finding:
     return Finding("full lists", share, "note" if share >= HALF else "warning", meaning, advice)
 
 
-def _errors_apart(one: Rate, other: Rate) -> float:
+def _errors_apart(first: Rate, second: Rate) -> float:
     """By how many standard errors a click rate exceeds another."""
-    shown = one.impressions + other.impressions
-    rate = (one.clicks + other.clicks) / shown
-    variance = rate * (1 - rate) * (1 / one.impressions + 1 / other.impressions)
-    return (one.rate - other.rate) / math.sqrt(variance) if variance > 0 else 0.0
+    shown = first.impressions + second.impressions
+    rate = (first.clicks + second.clicks) / shown
+    variance = rate * (1 - rate) * (1 / first.impressions + 1 / second.impressions)
+    return (first.rate - second.rate) / math.sqrt(variance) if variance > 0 else 0.0
 
 
-def once(queries: Queries) -> Finding:
+def once(queries: Queries, *, policy_known: bool = False) -> Finding:
     """Queries of which a single session is known."""
     share = queries.seen_once / max(1, queries.total)
     meaning = f"{share:.1%} of the queries were seen once: of those only features can be learned."
-    if share <= MANY_SEEN_ONCE:
+    if share <= MANY_SEEN_ONCE or policy_known:
         return Finding("queries seen once", share, "good", meaning)
     advice = "Count a longer time, or map spellings of a query to one query_id."
     return Finding("queries seen once", share, "warning", meaning, advice)
@@ -175,7 +175,9 @@ def variety(queries: Queries) -> Finding:
     return Finding("always the same order", share, "problem", f"{meaning}.", advice)
 
 
-def links(documents: Documents, overlap: Overlap, queries: Queries) -> Finding:
+def links(
+    documents: Documents, overlap: Overlap, queries: Queries, *, policy_known: bool = False
+) -> Finding:
     """Can the ranks' click rates be told apart from the documents'?"""
     share = documents.several_ranks / max(1, documents.total)
     parts = overlap.components(LINK)
@@ -183,6 +185,9 @@ def links(documents: Documents, overlap: Overlap, queries: Queries) -> Finding:
         f"{share:.1%} of the documents were seen at several ranks; they link the ranks into "
         f"{len(parts)} group{'s' if len(parts) > 1 else ''}"
     )
+    if policy_known:
+        meaning += "; production's policy, which is known, compares them anyway."
+        return Finding("overlap between ranks", share, "good", meaning)
     if len(parts) == 1 and _fixed(queries):
         meaning += ", only because documents came or went: the order itself never varied."
         return Finding("overlap between ranks", share, "warning", meaning, _VARY)
@@ -205,9 +210,9 @@ def _listed(ranks: list[int]) -> str:
     return f"{shown}, ..." if len(ranks) > 6 else shown
 
 
-def duplicates(report: CountReport, known: bool) -> Finding:
+def duplicates(report: CountReport, has_sessions: bool) -> Finding:
     """Rows that were logged more than once."""
-    if not known:
+    if not has_sessions:
         advice = "Log a session_id: without it repeated rows cannot be found."
         return Finding("duplicates", "unknown", "note", "The log has no session_id.", advice)
     share = report.duplicates / max(1, report.rows)
@@ -218,10 +223,10 @@ def duplicates(report: CountReport, known: bool) -> Finding:
     return Finding("duplicates", report.duplicates, "warning", meaning, advice)
 
 
-def robots(report: CountReport, found: Robots) -> Finding:
+def robots(report: CountReport, suspects: Robots) -> Finding:
     """Clicks that no person makes, and who makes them."""
-    share = min(1.0, found.most_clicks / max(1, report.clicks))
-    meaning = f"{share:.2%} of the clicks look like those of robots: {found.sentence()}"
+    share = min(1.0, suspects.most_clicks / max(1, report.clicks))
+    meaning = f"{share:.2%} of the clicks look like those of robots: {suspects.sentence()}"
     if share <= ROBOT_CLICKS:
         return Finding("robots", share, "good", meaning)
     advice = "Write them to a list with --robots FILE, look at it, and count with --exclude FILE."

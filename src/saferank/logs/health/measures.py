@@ -72,8 +72,8 @@ def by_day(log: Counted) -> tuple[Rate, ...]:
     else:
         sums = {"impressions": dated.count(), "clicks": dated.count(where=dated.clicked)}
     rows = log.engine.fetch(dated.group_by("day").agg(**sums)).to_pylist()
-    found = [Rate(str(row["day"]), row["impressions"], row["clicks"]) for row in rows]
-    return tuple(sorted(found, key=lambda rate: str(rate.at)))
+    rates = [Rate(str(row["day"]), row["impressions"], row["clicks"]) for row in rows]
+    return tuple(sorted(rates, key=lambda rate: str(rate.at)))
 
 
 def documents(log: Counted) -> Documents:
@@ -125,12 +125,12 @@ def overlap(log: Counted) -> Overlap:
         rname="other_{name}",
     )
     n, m = pairs.impressions.cast("float64"), pairs.other_impressions.cast("float64")
-    found = pairs.group_by("rank", "other_rank").agg(
+    cells = pairs.group_by("rank", "other_rank").agg(
         documents=pairs.count(), weight=(n * m / (n + m)).sum()
     )
     size = min(log.report.ranks, OVERLAP_RANKS)
     shared, weight = np.zeros((size, size), dtype=np.int64), np.zeros((size, size))
-    for row in found.to_pyarrow().to_pylist():
+    for row in cells.to_pyarrow().to_pylist():
         place = row["rank"] - 1, row["other_rank"] - 1
         shared[place], weight[place] = row["documents"], row["weight"]
     return Overlap(shared + shared.T, weight + weight.T)

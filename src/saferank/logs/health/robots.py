@@ -67,15 +67,15 @@ class Robots:
 
 def find_robots(log: Counted) -> Robots:
     """Look for robots among the users, sessions and queries of a log, as far as it has them."""
-    found = {}
+    suspects = {}
     if log.log.users is not None:
-        found["user_id"] = _by_rows(log, log.log.users, ("user_id",))
+        suspects["user_id"] = _by_rows(log, log.log.users, ("user_id",))
     if log.log.has_sessions:
-        found["session_id"] = _by_rows(log, log.log.table, ("session_id", "query_id"))
-    found["query_id"] = _by_query(log)
+        suspects["session_id"] = _by_rows(log, log.log.table, ("session_id", "query_id"))
+    suspects["query_id"] = _by_query(log)
     return Robots(
-        {name: table[name].combine_chunks().unique() for name, table in found.items()},
-        {name: sum(table["clicks"].to_pylist()) for name, table in found.items()},
+        {name: table[name].combine_chunks().unique() for name, table in suspects.items()},
+        {name: sum(table["clicks"].to_pylist()) for name, table in suspects.items()},
     )
 
 

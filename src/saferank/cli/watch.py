@@ -1,0 +1,87 @@
+"""`saferank watch`: after shipping."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from saferank.cli import log_options as options
+from saferank.cli.output import Json, print_json, print_table
+from saferank.cli.outputs import check_outputs
+
+ROLL_BACK, CONTINUE = 3, 4
+
+
+def watch(
+    log: options.Log,
+    column: options.Column = None,
+    guardrail: Annotated[
+        list[str] | None,
+        typer.Option("--guardrail", metavar="COLUMN", help="A numeric column to watch, too."),
+    ] = None,
+    tolerance: Annotated[
+        float, typer.Option(help="Share of production's clicks that may be lost.")
+    ] = 0.01,
+    guardrail_tolerance: Annotated[
+        float, typer.Option(help="The same of each guardrail's value.")
+    ] = 0.02,
+    confidence: Annotated[
+        float, typer.Option(help="That all intervals hold at every look.")
+    ] = 0.95,
+    planned: Annotated[
+        float | None,
+        typer.Option(
+            help="Sessions at which intervals are narrowest. [ten times the first day's]",
+            show_default=False,
+        ),
+    ] = None,
+    least: Annotated[int, typer.Option(help="Sessions below which nothing is decided.")] = 1000,
+    engine: options.Engine = "duckdb",
+    memory: options.Memory = None,
+    spill: options.Spill = None,
+    chart: Annotated[
+        Path | None, typer.Option(help="Draw the days: .html, .svg, .png or .pdf.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Judge guarded traffic, valid however often one looks: continue, ship wider or roll back.
+
+    The log has one row per shown document with session_id, query_id, click, arm (new or production)
+    and share (the chance of the new ranker). Exit code 0 says ship wider, 3 roll back, 4 continue.
+
+    Example: saferank watch served/*.parquet --guardrail revenue --chart watch.html
+    """
+    from saferank._core.charts import save_chart
+    from saferank.serving import watching
+
+    check_outputs([chart], log)
+    experiment = watching.read_experiment(
+        log,
+        columns=options.columns_of(column),
+        values=guardrail or (),
+        engine=options.engine_of(engine, memory, spill, None),
+    )
+    judged = watching.watch(
+        experiment, tolerance=tolerance, guardrail_tolerance=guardrail_tolerance,
+        confidence=confidence, planned=planned, least=least,
+    )  # fmt: skip
+    if chart is not None:
+        save_chart(watching.watch_chart(judged), chart)
+    if json:
+        print_json(judged.to_dict())
+    else:
+        typer.echo(judged.sentence())
+        rows = [
+            (each["name"], each["production"], each["estimate"], each["lower"], each["upper"])
+            for each in judged.to_dict()["metrics"]
+        ]
+        print_table(
+            f"By {judged.sessions:,} sessions on {len(experiment.days)} days",
+            ["per session", "production", "difference", "lower", "upper"], rows,
+        )  # fmt: skip
+        for note in judged.notes():
+            typer.echo(note)
+    if judged.verdict != "ship wider":
+        raise typer.Exit(ROLL_BACK if judged.verdict == "roll back" else CONTINUE)

@@ -1,0 +1,18 @@
+"""After shipping: a confidence sequence from guarded traffic, and what it says to do."""
+
+from saferank.serving.watching.confidence_sequences import ConfidenceSequence, confidence_sequence
+from saferank.serving.watching.experiment import Experiment, Metric, read_experiment
+from saferank.serving.watching.verdicts import Verdict, Watch, watch
+from saferank.serving.watching.watch_chart import watch_chart
+
+__all__ = [
+    "ConfidenceSequence",
+    "Experiment",
+    "Metric",
+    "Verdict",
+    "Watch",
+    "confidence_sequence",
+    "read_experiment",
+    "watch",
+    "watch_chart",
+]
