@@ -174,3 +174,9 @@ def test_bad_input_gets_one_sentence():
     ):
         with pytest.raises(InputError, match=match):
             certify(new, data, **{"production": old, "weights": W, **wrong})
+
+
+def test_weights_that_are_all_zero_promise_nothing():
+    items = sr.data.RankingData(np.eye(2), offsets=[0, 2])
+    with pytest.raises(InputError, match="positive at some rank"):
+        sr.certify([1.0, 0.0], items, production=[0.0, 1.0], weights=[0.0, 0.0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import saferank as sr
@@ -155,3 +156,38 @@ def test_a_large_log_is_sampled_and_found_again(text):
     part = sr.count(log.slice(30_000, 6000), judge=0).sketches.everything
     assert part.shared(one) == pytest.approx(1.0)
     assert one.shared(part) == pytest.approx(0.1, abs=0.04)
+
+
+def test_ids_as_text_and_as_numbers_are_the_same_sessions():
+    """A CSV's whole numbers and a Parquet file's text: the same log is found again."""
+    numbers = np.arange(6000)
+    rows = {
+        "query_id": numbers % 7, "doc_id": numbers % 5, "rank": 1 + numbers % 3,
+        "click": numbers % 2,
+    }  # fmt: skip
+    one, other, padded = (
+        sr.count(pa.table({**rows, "session_id": ids}), judge=0).sketches.everything
+        for ids in (numbers, numbers.astype(str), [f"{number:09}" for number in numbers])
+    )
+    assert one == other
+    assert one.shared(padded) == 0.0
+
+
+def test_counts_of_a_part_and_of_the_whole_are_not_added(tmp_path):
+    numbers = np.arange(6000)
+    rows = pa.table({
+        "session_id": numbers, "query_id": numbers % 7, "doc_id": numbers % 5,
+        "rank": 1 + numbers % 3, "click": numbers % 2,
+    })  # fmt: skip
+    for first, second in (("a", "b"), ("b", "a")):
+        sr.count(rows, output=tmp_path / f"{first}.parquet")
+        sr.count(rows.slice(0, 1500), output=tmp_path / f"{second}.parquet")
+        with pytest.raises(InputError, match="different sessions"):
+            sr.count([tmp_path / "a.parquet", tmp_path / "b.parquet"])
+
+
+def test_a_file_that_is_named_twice_is_read_once(tmp_path, monkeypatch):
+    rows = pa.table({"query_id": [1], "doc_id": [1], "rank": [1], "click": [1]})
+    pq.write_table(rows, tmp_path / "log.parquet")
+    monkeypatch.chdir(tmp_path)
+    assert sr.count(["log.parquet", "./log.parquet"], judge=0).report.rows == 1

@@ -125,6 +125,7 @@ def rank_weights(weights: npt.ArrayLike | None, *policies: object) -> Floats:
     vector = np.asarray(weights, dtype=np.float64)
     sane = vector.ndim == 1 and vector.size > 0 and bool(np.isfinite(vector).all())
     require(sane and bool((vector >= 0).all()), "weights", "finite and at least 0", vector)
+    require(bool(vector.any()), "weights", "positive at some rank", vector)
     return vector
 
 

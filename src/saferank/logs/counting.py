@@ -40,7 +40,7 @@ FROM_ZERO = (
     "the log's ranks count from 0: every list begins there; give --rank-from 0 (rank_from=0 in "
     "Python)."
 )
-TWICE = 0.5
+TWICE = 0.2
 """Share of sessions in common from which counts are taken to be of the same log."""
 _KEPT = 1  # stands for all ranks where only their sum is asked for
 
@@ -240,12 +240,16 @@ def _check_twice(by_file: Mapping[str, Sketches | None]) -> None:
         if sketches is None:
             continue
         for other, before in seen:
-            share = sketches.everything.shared(before)
-            if share is not None and share > TWICE:
-                raise InputError(
-                    f"the counts must be of different sessions to be added; {share:.0%} of those "
-                    f"of {Path(name).name!r} are in {Path(other).name!r}, too."
-                )
+            for part, whole, one, two in (
+                (sketches.everything, before, name, other),
+                (before, sketches.everything, other, name),
+            ):
+                share = part.shared(whole)
+                if share is not None and share > TWICE:
+                    raise InputError(
+                        f"the counts must be of different sessions to be added; {share:.0%} of "
+                        f"those of {Path(one).name!r} are in {Path(two).name!r}, too."
+                    )
         seen.append((name, sketches.everything))
 
 

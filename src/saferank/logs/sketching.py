@@ -45,24 +45,42 @@ def _ends(column: Any, bits: int, engine: str) -> Any:
 
     if bits == 0:
         return ibis.literal(True)
-    if column.type().is_string():
-        digest = _hash(engine, _SEED).digest(column)
-        whole, some = divmod(bits, DIGIT)
-        tests = []
-        if whole:
-            tests.append(digest.substr(_DIGITS - whole, whole) == "0" * whole)
-        if some:
-            even = [f"{value:x}" for value in range(0, 1 << DIGIT, 1 << some)]
-            tests.append(digest.substr(_DIGITS - whole - 1, 1).isin(even))
+    if not column.type().is_string():
+        return (_hash(engine, _SEED).mixed(column) & ((1 << bits) - 1)) == 0
+    digest = _hash(engine, _SEED).digest(column)
+    whole, some = divmod(bits, DIGIT)
+    tests = []
+    if whole:
+        tests.append(digest.substr(_DIGITS - whole, whole) == "0" * whole)
+    if some:
+        even = [f"{value:x}" for value in range(0, 1 << DIGIT, 1 << some)]
+        tests.append(digest.substr(_DIGITS - whole - 1, 1).isin(even))
+    number = _number(column, engine)
+    if number is None:
         return reduce(and_, tests)
-    return (_hash(engine, _SEED).mixed(column) & ((1 << bits) - 1)) == 0
+    return number.isnull().ifelse(reduce(and_, tests), _ends(number, bits, engine))
 
 
 def _value(column: Any, engine: str) -> Any:
     """62 bits of a whole number, or 64 of text, as text; the sampled ones are the last."""
     import ibis
 
-    if column.type().is_string():
-        return ibis.literal("x") + _hash(engine, _SEED).digest(column).substr(0, _DIGITS)
-    low, high = (_hash(engine, seed).mixed(column) for seed in (_SEED, _SEED + 1))
-    return (high * (1 << BITS) + low).cast("string")
+    if not column.type().is_string():
+        low, high = (_hash(engine, seed).mixed(column) for seed in (_SEED, _SEED + 1))
+        return (high * (1 << BITS) + low).cast("string")
+    text = ibis.literal("x") + _hash(engine, _SEED).digest(column).substr(0, _DIGITS)
+    number = _number(column, engine)
+    return text if number is None else number.isnull().ifelse(text, _value(number, engine))
+
+
+def _number(column: Any, engine: str) -> Any | None:
+    """Text that is a whole number, as that number: an id is the same in CSV and in Parquet.
+
+    Null for other text (`007` is no number); none where the engine cannot try.
+    """
+    import ibis
+
+    if engine not in ("duckdb", "spark"):
+        return None
+    number = column.try_cast("int64")
+    return (number.cast("string") == column).ifelse(number, ibis.null("int64"))

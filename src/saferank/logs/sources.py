@@ -69,7 +69,9 @@ def find(log: LogName) -> Source:
         return Files(tuple(names), _one_format(names), local=False)
     if len(names) == 1 and not _is_path(names[0]):
         return TableName(names[0])
-    paths = sorted({path for name in names for path in _expand(name)})
+    # a file that is named in two ways is read once
+    files = {Path(path).resolve(): path for name in reversed(names) for path in _expand(name)}
+    paths = sorted(files.values())
     return Files(tuple(paths), _one_format(paths), root=_hive_root(paths))
 
 
