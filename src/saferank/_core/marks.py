@@ -3,10 +3,10 @@
 A mark in Parquet and JSON also says what the file is (counts, rankings, a click model...), so that
 one kind never takes the place of another.
 
-Parquet carries the mark in its metadata, JSON under a key, pages and pictures where their format
-has room for a remark. Formats without room (CSV, LETOR text, lists in JSON) get an extended
-attribute with the hash of their content; where the file system has none, they are taken for the
-user's own, as they are once they were changed.
+Parquet carries the mark in its metadata, JSON under a key, ONNX as its producer, pages and pictures
+where their format has room for a remark. Formats without room (CSV, LETOR text, lists in JSON) get
+an extended attribute with the hash of their content; where the file system has none, they are taken
+for the user's own, as they are once they were changed.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ JSON_KEY: Final = "written_by"
 _HTML: Final = f'<meta name="generator" content="{NAME}">'.encode()
 _REMARK: Final = f"<!-- {NAME} -->\n".encode()
 _LAST_LINE: Final = {"svg": _REMARK, "md": _REMARK, "pdf": f"%{NAME}\n".encode()}
+_ONNX: Final = b"\x12\x08" + NAME.encode()  # the producer, after the version of the format
 _ATTRIBUTE: Final = "user.saferank"
 _PNG_START: Final = 33  # signature and IHDR, which always comes first
 _LARGEST_JSON: Final = 1 << 26
@@ -108,6 +109,8 @@ def _is_marked_inside(path: Path) -> bool:
         return _is_mark(_record(path).get(JSON_KEY))
     if start.startswith(b"\x89PNG"):
         return start[_PNG_START:].startswith(_png_chunk())
+    if start[2:].startswith(_ONNX):
+        return True
     return _HTML in start or _last_line(path) in _LAST_LINE.values()
 
 

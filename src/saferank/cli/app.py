@@ -17,6 +17,7 @@ from saferank.cli import (
     data,
     demo,
     ending,
+    export,
     learn,
     logs,
     rank,
@@ -40,6 +41,7 @@ app.command("learn")(learn.learn)
 app.command("certify")(certify.certify)
 app.command("compare")(compare.compare)
 app.command("rank")(rank.rank)
+app.command("export")(export.export)
 app.command("report")(report.report)
 app.command("watch")(watch.watch)
 app.command("reproduce")(reproduce.reproduce)

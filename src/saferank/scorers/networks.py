@@ -75,11 +75,12 @@ class NetworkScorer:
     def scores(self, features: Features) -> Floats:
         """One score per document; without torch, but for modules of a user's own."""
         if self.hidden is not None:
-            return feed_forward.score(self._layers(), features)
+            return feed_forward.score(self.layers(), features)
         with one_thread_each(), torch.inference_mode():
             return joined(forward(self.module, features))
 
-    def _layers(self) -> list[tuple[Any, Any]]:
+    def layers(self) -> list[tuple[Any, Any]]:
+        """Weights and bias of each layer; not for modules of a user's own."""
         state = {name: value.numpy(force=True) for name, value in self.module.state_dict().items()}
         names = [name for name in state if name.endswith(".weight")]
         return [(state[name], state[name.replace("weight", "bias")]) for name in names]

@@ -158,8 +158,8 @@ class Forest:
         """The same with the first `count` trees only."""
         return type(self)(self.names, self.infos, self.trees[:count])
 
-    def text(self) -> str:
-        """A model's text that holds nothing but what was checked."""
+    def text(self, objective: str | None = None) -> str:
+        """A model's text that holds nothing but what was checked, and an objective's name."""
         trees = [tree.text(number) for number, tree in enumerate(self.trees)]
         header = {
             "version": "v4",
@@ -167,6 +167,7 @@ class Forest:
             "num_tree_per_iteration": "1",
             "label_index": "0",
             "max_feature_idx": str(self.width - 1),
+            **({} if objective is None else {"objective": objective}),
             "feature_names": " ".join(self.names),
             "feature_infos": " ".join(self.infos),
             "tree_sizes": " ".join(str(len(tree)) for tree in trees),
