@@ -8,7 +8,7 @@ import lightgbm
 import numpy as np
 
 from saferank.data import FeatureSchema, RankingData, Scaling
-from saferank.learning.ranker import Card, Ranker
+from saferank.learning.ranker import Provenance, Ranker
 from saferank.scorers.tree_scorer import TreeScorer
 from saferank.scorers.tree_text import Forest
 
@@ -28,9 +28,9 @@ def data_of(features):
 
 
 def ranker_of(forest, scaling, schema=None):
-    card = Card("test", {"scorer": "trees"}, 0, 0, [1.0, 0.5, 0.3], None, "none")
+    origin = Provenance("test", {"scorer": "trees"}, 0, 0, [1.0, 0.5, 0.3], None, "none")
     names = FeatureSchema.of_names(NAMES) if schema is None else schema
-    return Ranker(TreeScorer(forest), scaling, card, features=names)
+    return Ranker(TreeScorer(forest), scaling, origin, features=names)
 
 
 def forest_ranker(kind="none", *, gaps=False, trees=20, leaves=15, **options):

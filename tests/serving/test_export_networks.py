@@ -9,7 +9,7 @@ import torch
 
 from saferank.data import Feature, FeatureSchema, RankingData, Scaling
 from saferank.errors import InputError
-from saferank.learning.ranker import Card, Ranker
+from saferank.learning.ranker import Provenance, Ranker
 from saferank.scorers.networks import NetworkScorer, make_network
 from saferank.serving.export import TARGETS
 from saferank.serving.export.exporting import compare, make_parity
@@ -34,9 +34,9 @@ def network_ranker(kind, *, hidden=(16, 8), rich=False, adds=False):
     data = RankingData(GAPS if rich else X, np.arange(0, 501, 20), schema=schema)
     scaling = Scaling.fit(data, kind, encode=True)
     module = make_network(scaling.outputs, hidden, seed=3)
-    card = Card("test", {}, 0, 0, [1.0, 0.5], None, "none")
+    origin = Provenance("test", {}, 0, 0, [1.0, 0.5], None, "none")
     scorer = NetworkScorer(module, scaling.outputs, tuple(hidden))
-    return Ranker(scorer, scaling, card, adds, None, 2.0 if adds else 1.0, schema)
+    return Ranker(scorer, scaling, origin, adds, None, 2.0 if adds else 1.0, schema)
 
 
 def check(ranker, target, tmp_path, rows=3000):

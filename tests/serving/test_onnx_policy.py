@@ -15,7 +15,7 @@ from worlds import rankings
 
 from saferank.data import RankingData
 from saferank.plackett_luce import deterministic_exposure, exposure
-from saferank.safety import Guard
+from saferank.safety import Guard, Promise
 from saferank.safety.losses import largest_within
 from saferank.serving.export import TARGETS, onnx_exposure, onnx_policy
 from saferank.serving.export.exporting import compare, make_parity
@@ -119,8 +119,8 @@ KINDS = ["sampled", "sorted", "uniform", "observed"]
 def test_the_guard_in_the_graph_is_the_guard(deployed, kind, adds, tmp_path):
     ranker = replace(RANKER, adds_production=adds, production_temperature=2.0)
     guard = Guard(
-        ranker, keep=0.9, slack=0.01, weights=WEIGHTS, deployed=deployed, production_kind=kind,
-        production_temperature=1.5,
+        ranker, promise=Promise(0.9, 0.01), weights=WEIGHTS, deployed=deployed,
+        production_kind=kind, production_temperature=1.5,
     )  # fmt: skip
     source = Source(ranker, "model", k=5, guard=guard)
     path = tmp_path / "model.onnx"
@@ -136,7 +136,9 @@ def test_the_guard_in_the_graph_is_the_guard(deployed, kind, adds, tmp_path):
 def test_guarded_frequencies_are_the_certified_exposures():
     features = features_of(4, seed=3)
     production = np.array([3.0, 0.0, 1.0, 2.0])
-    guard = Guard(RANKER, keep=0.9, slack=0.05, weights=WEIGHTS[:2], production_kind="sampled")
+    guard = Guard(
+        RANKER, promise=Promise(0.9, 0.05), weights=WEIGHTS[:2], production_kind="sampled"
+    )
     session = session_of(model_of(Source(RANKER, "model", k=2, guard=guard)))
     rng, draws = np.random.default_rng(2), 20_000
     shown = np.zeros((2, 4))

@@ -225,14 +225,14 @@ def _moments(pieces: Callable[[], Iterator[Floats]]) -> tuple[Floats, Floats]:
 
 
 def _quantiles(features: Features, tail: float) -> tuple[Floats, Floats]:
-    ends = np.array([tail, 1 - tail])
+    shares = np.array([tail, 1 - tail])
     ends = np.zeros((features.shape[1], 2))
     for column in range(features.shape[1]):
         values = features[:, column]
         if np.isnan(values).any():
             values = values[~np.isnan(values)]
         if values.size:
-            ends[column] = np.quantile(values, ends)
+            ends[column] = np.quantile(values, shares)
     return ends[:, 0].copy(), ends[:, 1].copy()
 
 

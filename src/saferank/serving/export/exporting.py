@@ -173,6 +173,7 @@ def compare(target: Target, path: Path, parity: Parity) -> tuple[EngineCheck, ..
     return tuple(checks)
 
 
+@np.errstate(over="ignore")  # extremes may be infinite once they are scaled
 def make_parity(source: Source, name: str, rows: int, seed: int = 0) -> Parity:
     """Rows that try an export, and what the ranker says of them."""
     target, ranker = TARGETS[name], source.ranker
@@ -181,8 +182,7 @@ def make_parity(source: Source, name: str, rows: int, seed: int = 0) -> Parity:
     features = probe(source, rows, seed, missing=target.has_missing, nearest=target.nearest)
     production = rng.normal(size=rows)
     data = RankingData(features, offsets, production=production, schema=ranker.features)
-    with np.errstate(over="ignore"):  # extremes may be infinite once they are scaled
-        scores = ranker.scores(data) - target.constant(source)
+    scores = ranker.scores(data) - target.constant(source)
     extra: dict[str, Any] = {}
     if ranker.adds_production or source.guard is not None:
         extra["production"] = production

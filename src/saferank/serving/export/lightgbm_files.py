@@ -22,7 +22,17 @@ from saferank.scorers.tree_names import column_names
 from saferank.scorers.tree_scorer import TreeScorer
 from saferank.scorers.tree_text import Forest, Tree
 from saferank.scorers.tree_walk import MISSING_NAN
-from saferank.serving.export.nesting import Rule, Split, field, flatten, nest, number, walk
+from saferank.serving.export.nesting import (
+    Rule,
+    Split,
+    field,
+    fields,
+    flatten,
+    has,
+    nest,
+    number,
+    walk,
+)
 from saferank.serving.export.parity import Parity
 from saferank.serving.export.raw_trees import RawTree, largest_double
 from saferank.serving.export.source import Source
@@ -64,7 +74,7 @@ class LightGBMJson(Target):
         record = read_json(path, limit=LARGEST_FILE)
         trees = [
             flatten(field(tree, "tree_structure"), _read_node, VESPA)
-            for tree in field(record, "tree_info")
+            for tree in fields(record, "tree_info")
         ]
         return {"Vespa's rule": walk(trees, parity.features, VESPA)}
 
@@ -139,7 +149,7 @@ def _dump_tree(place: int, tree: RawTree) -> dict[str, Any]:
 
 
 def _read_node(node: Any) -> Split | float:
-    if "leaf_value" in node:
+    if has(node, "leaf_value"):
         return number(node["leaf_value"])
     require(field(node, "decision_type") == "<=", "decision_type", "<=", node["decision_type"])
     return Split(

@@ -124,11 +124,25 @@ def leaves(tree: FlatTree, features: Features, rule: Rule) -> Array:
     return at
 
 
+def has(record: Any, name: str) -> bool:
+    """Whether a JSON object has a field; what is no object is refused."""
+    if not isinstance(record, dict):
+        raise InputError(f"an object was expected in the file; got {str(record)[:40]!r}.")
+    return name in record
+
+
 def field(record: Any, name: str) -> Any:
     """A field of a JSON object that must be there."""
-    if not isinstance(record, dict) or name not in record:
-        raise InputError(f"a node of the file must be an object with `{name}`.")
+    if not has(record, name):
+        raise InputError(f"an object in the file must have `{name}`.")
     return record[name]
+
+
+def fields(record: Any, name: str) -> list[Any]:
+    """A field of a JSON object that must be a list."""
+    found = field(record, name)
+    require(isinstance(found, list), name, "a list in the file", type(found).__name__)
+    return list(found)
 
 
 def number(value: Any) -> float:

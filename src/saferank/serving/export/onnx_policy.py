@@ -50,7 +50,7 @@ def _share(
 ) -> str:
     """The largest share of the new ranker that keeps the promise, a vector of one."""
     if guard.blind:
-        return graph.constant([blind_share(guard.keep, guard.slack)])
+        return graph.constant([blind_share(guard.promise.keep, guard.promise.slack)])
     new, old = (
         sorted_exposure(graph, values, weights)
         if way == "sorted"
@@ -59,10 +59,10 @@ def _share(
     )
     shown = _first(graph, weights, graph.count("scores"))
     total = graph.op("ReduceSum", shown, graph.constant([0], np.int64), keepdims=1)
-    slack = graph.op("Mul", total, graph.constant(guard.slack))
+    slack = graph.op("Mul", total, graph.constant(guard.promise.slack))
     allowed = graph.op("Add", slack, graph.constant(TOLERANCE * weights.max()))
     lost = graph.op("Sub", old, new)
-    given_up = graph.op("Mul", old, graph.constant(1 - guard.keep))
+    given_up = graph.op("Mul", old, graph.constant(1 - guard.promise.keep))
     return largest_within(graph, lost, given_up, allowed)
 
 

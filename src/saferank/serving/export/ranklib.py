@@ -50,7 +50,10 @@ class RankLib(Target):
     def scores(self, path: Path, parity: Parity) -> dict[str, Floats]:
         """By RankLib's rule."""
         require(path.stat().st_size <= _LARGEST_FILE, str(path), "of at most 1 GB", path)
-        text = path.read_text(encoding="utf-8")
+        try:
+            text = path.read_bytes().decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(f"`{path}` must be RankLib's text; {error}.") from error
         body = "".join(line for line in text.splitlines(True) if not line.startswith("##"))
         trees = [flatten(tree, _read_node, RULE) for tree in _parse(body)]
         return {"RankLib's rule": walk(trees, parity.features, RULE)}
@@ -104,7 +107,11 @@ def _read_node(inner: list[Any]) -> Split | float:
     try:
         if inner[0][0] == "output":
             return number(inner[0][1][0])
-        (_, [feature]), (_, [threshold]), (_, left), (_, right) = inner
+        (first, [feature]), (second, [threshold]), (_, left), (_, right) = inner
+        known = (first, second) == ("feature", "threshold")
+        require(known, "a split", "of feature and threshold", (first, second))
         return Split(int(feature) - 1, number(threshold), left, right)
+    except InputError:
+        raise
     except (ValueError, TypeError, IndexError) as error:
         raise InputError("a split must have feature, threshold and two children.") from error

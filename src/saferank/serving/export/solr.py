@@ -1,9 +1,9 @@
 """Solr's JSON of a model: `MultipleAdditiveTreesModel`, or `NeuralNetworkModel` with normalizers.
 
 Solr adds 1e-6 to every threshold when it reads a tree, in single precision, and goes left if
-`x <= threshold`: what is written is a number that becomes our threshold by that addition. Near 0
-there may be none. A `MinMaxNormalizer` then multiplies the feature by 2^40, which changes no digit
-of it and leaves next to nothing of what is added.
+`x <= threshold`: what is written is a number that becomes our threshold by that addition. Near 0,
+and beside negative powers of 2, there may be none. A `MinMaxNormalizer` then multiplies the feature
+by 2^40, which changes no digit of it and leaves next to nothing of what is added.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from saferank.serving.export.nesting import (
     Rule,
     Split,
     field,
+    fields,
     flatten,
+    has,
     nest,
     number,
     walk,
@@ -59,19 +61,19 @@ class Solr(Target):
     def scores(self, path: Path, parity: Parity) -> dict[str, Floats]:
         """By Solr's rule."""
         model = read_json(path, limit=_LARGEST_FILE)
-        names = [str(field(one, "name")) for one in field(model, "features")]
+        names = [str(field(one, "name")) for one in fields(model, "features")]
         places = {name: place for place, name in enumerate(parity.names)}
         unknown = [name for name in names if name not in places]
         require(not unknown, str(path), "of the parity file's features", unknown[:3])
         columns = parity.features[:, [places[name] for name in names]]
         inputs = _normalized(columns, field(model, "features"))
         if field(model, "class") == NETWORK:
-            layers = field(field(model, "params"), "layers")
+            layers = fields(field(model, "params"), "layers")
             return {"Solr's rule": _by_layers(inputs, layers)}
         own = {name: place for place, name in enumerate(names)}
         trees = [
             flatten(field(tree, "root"), lambda node: _read_node(node, own), RULE)
-            for tree in field(field(model, "params"), "trees")
+            for tree in fields(field(model, "params"), "trees")
         ]
         return {"Solr's rule": walk(trees, inputs, RULE)}
 
@@ -142,7 +144,8 @@ def before_adding(thresholds: Features) -> Features:
     """
     wanted: Ints = key_of(thresholds)
     first = key_of((thresholds.astype(np.float64) - float(ADDED)).astype(np.float32))
-    tried = of_keys(np.minimum(first[:, None] + _TRIED, key_of(np.finfo(np.float32).max)))
+    last = int(key_of(np.finfo(np.float32).max))
+    tried = of_keys(np.clip(first[:, None] + _TRIED, -last, last))
     became = tried + ADDED
     away = np.abs(became.astype(np.float64) - thresholds[:, None].astype(np.float64))
     away[(became >= 0) != (wanted[:, None] >= 0)] = np.inf
@@ -193,8 +196,7 @@ def _normalized(columns: Features, features: list[Any]) -> Features:
 def _by_layers(inputs: Features, layers: list[Any]) -> Floats:
     """Products added to the bias one by one, in single precision."""
     for layer in layers:
-        matrix = np.array(field(layer, "matrix"), dtype=np.float32)
-        bias = np.array(field(layer, "bias"), dtype=np.float32)
+        matrix, bias = (_numbers(layer, name) for name in ("matrix", "bias"))
         fits = matrix.ndim == 2 and matrix.shape == (bias.size, inputs.shape[1])
         require(fits, "matrix", f"of {inputs.shape[1]} columns", matrix.shape)
         outputs = np.tile(bias, (len(inputs), 1))
@@ -206,10 +208,17 @@ def _by_layers(inputs: Features, layers: list[Any]) -> Floats:
     return inputs[:, 0].astype(np.float64)
 
 
+def _numbers(layer: Any, name: str) -> Features:
+    try:
+        return np.array(fields(layer, name), dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"`{name}` of a layer must be numbers.") from error
+
+
 def _read_node(node: Any, places: dict[str, int]) -> Split | float:
-    if "feature" not in node:
+    if not has(node, "feature"):
         return number(field(node, "value"))
-    name = node["feature"]
+    name = str(node["feature"])
     if name not in places:
         raise InputError(f"the trees ask for a feature `{name}`, which the model does not list.")
     threshold = np.float32(number(field(node, "threshold"))) + ADDED

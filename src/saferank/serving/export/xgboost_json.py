@@ -15,7 +15,17 @@ import numpy as np
 from saferank._core.files import read_json
 from saferank._core.flat import Floats
 from saferank.errors import InputError, require
-from saferank.serving.export.nesting import Rule, Split, field, flatten, nest, number, walk
+from saferank.serving.export.nesting import (
+    Rule,
+    Split,
+    field,
+    fields,
+    flatten,
+    has,
+    nest,
+    number,
+    walk,
+)
 from saferank.serving.export.parity import Parity
 from saferank.serving.export.raw_trees import RawTree, next_above
 from saferank.serving.export.source import Source
@@ -88,13 +98,13 @@ def _depths(tree: RawTree) -> list[int]:
 
 
 def _read_node(node: Any, places: dict[str, int]) -> Split | float:
-    if "leaf" in node:
+    if has(node, "leaf"):
         return number(node["leaf"])
-    name, children = field(node, "split"), field(node, "children")
+    name, children = str(field(node, "split")), fields(node, "children")
     if name not in places:
         raise InputError(f"the trees ask for a feature `{name}`, which the parity file lacks.")
     yes, no = field(node, "yes"), field(node, "no")
-    paired = isinstance(children, list) and [field(c, "nodeid") for c in children] == [yes, no]
+    paired = [field(child, "nodeid") for child in children] == [yes, no]
     require(paired, "children", "those of `yes` and `no`, in this order", (yes, no))
     condition = number(field(node, "split_condition"))
     left, right = children
