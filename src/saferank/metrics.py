@@ -16,6 +16,8 @@ from saferank._core.flat import Floats, Ints
 from saferank._core.kernels import parallel_kernel
 from saferank.errors import require
 
+__all__ = ["dcg", "dcg_weights", "mean", "ndcg"]
+
 Gain = Literal["linear", "exponential"]
 Empty = Literal["skip", "zero", "one"]
 
@@ -27,7 +29,23 @@ EMPTY: dict[str, float] = {"skip": np.nan, "zero": 0.0, "one": 1.0}
 
 
 def dcg_weights(k: int) -> Floats:
-    """Weight of each of the first k ranks: 1 / log2(rank + 1)."""
+    """Weight of each of the first k ranks: 1 / log2(rank + 1).
+
+    Parameters
+    ----------
+    k
+        Number of ranks.
+
+    Returns
+    -------
+    ndarray
+        Shape (k,).
+
+    Examples
+    --------
+    >>> dcg_weights(3)
+    array([1.        , 0.63092975, 0.5       ])
+    """
     require(k >= 1, "k", "at least 1", k)
     return 1 / np.log2(np.arange(2, k + 2))
 
@@ -50,6 +68,24 @@ def dcg(
 
     .. math:: \\sum_{r \\le k} g(\\text{label}_{(r)}) / \\log_2(r + 1)
 
+    Parameters
+    ----------
+    scores, labels
+        One value per document.
+    offsets
+        Where each query begins, and the end: queries + 1 entries.
+    k
+        Number of ranks.
+    gain
+        "linear" (the grade) or "exponential" (2^grade - 1).
+
+    Returns
+    -------
+    ndarray
+        One value per query.
+
+    Examples
+    --------
     >>> dcg([3.0, 2.0, 1.0], [1, 0, 2], [0, 3], k=3)
     array([2.])
     """
@@ -72,6 +108,26 @@ def ndcg(
 ) -> Floats:
     """NDCG@k of each query; a query without a relevant document is NaN, 0 or 1 by `empty`.
 
+    Parameters
+    ----------
+    scores, labels
+        One value per document.
+    offsets
+        Where each query begins, and the end: queries + 1 entries.
+    k
+        Number of ranks.
+    gain
+        "linear" (the grade) or "exponential" (2^grade - 1).
+    empty
+        A query without a relevant document is NaN ("skip"), 0 ("zero") or 1 ("one").
+
+    Returns
+    -------
+    ndarray
+        One value per query.
+
+    Examples
+    --------
     >>> ndcg([1.0, 2.0, 1.0, 1.0], [1, 0, 0, 0], [0, 2, 4], k=5)
     array([0.63092975,        nan])
     """
@@ -95,7 +151,23 @@ def normalised(
 
 
 def mean(values: Floats) -> float:
-    """Mean over the queries that count (those that are not NaN); NaN if none does."""
+    """Mean over the queries that count (those that are not NaN); NaN if none does.
+
+    Parameters
+    ----------
+    values
+        One per query.
+
+    Returns
+    -------
+    float
+        NaN if no query counts.
+
+    Examples
+    --------
+    >>> mean(np.array([1.0, np.nan, 0.0]))
+    0.5
+    """
     counted = values[~np.isnan(values)]
     return float(counted.mean()) if counted.size else float("nan")
 

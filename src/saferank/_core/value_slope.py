@@ -8,7 +8,14 @@ from saferank._core.flat import Floats
 
 
 class ValueSlope(NamedTuple):
-    """The unreduced value (one a document, or a sample), and its derivative in its argument."""
+    """The unreduced value (one per document, or per sample), and its derivative in its argument.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ValueSlope(np.array([4.0]), slope=np.array([2.0])).slope
+    array([2.])
+    """
 
     value: Floats
     slope: Floats

@@ -123,6 +123,20 @@ def _doubt(record: dict[str, Any]) -> str:
 def position_bias(k: int = 5, eta: float = 1.0) -> ClickModel:
     r"""Users who look at rank j with probability :math:`j^{-\eta}` and click what is relevant.
 
+    Parameters
+    ----------
+    k
+        Number of ranks.
+    eta
+        How steeply attention falls.
+
+    Returns
+    -------
+    ClickModel
+        alpha = j ** -eta and beta = 0, shape (k,) each.
+
+    Examples
+    --------
     >>> position_bias(3)
     ClickModel(alpha=[1, 0.5, 0.3333], beta=[0, 0, 0])
     """
@@ -137,6 +151,18 @@ def trust_bias(k: int = 5) -> ClickModel:
     Its five ranks as measured by Agarwal et al. (2019); beyond them the curves that these follow,
     :math:`\alpha_j + \beta_j = j^{-0.32}` and :math:`\beta_j = 0.65\, j^{-1.3}`.
 
+    Parameters
+    ----------
+    k
+        Number of ranks.
+
+    Returns
+    -------
+    ClickModel
+        alpha and beta, shape (k,) each.
+
+    Examples
+    --------
     >>> trust_bias(2)
     ClickModel(alpha=[0.35, 0.53], beta=[0.65, 0.26])
     """
@@ -166,6 +192,20 @@ def blend(model: ClickModel, other: ClickModel, share: float) -> ClickModel:
 def relevance(labels: npt.ArrayLike, highest: float) -> Floats:
     """P(R = 1) of graded documents: the grade as a share of the collection's highest.
 
+    Parameters
+    ----------
+    labels
+        Grades, one per document.
+    highest
+        The collection's highest grade.
+
+    Returns
+    -------
+    ndarray
+        One value in [0, 1] per document.
+
+    Examples
+    --------
     >>> relevance([0, 1, 4], highest=4)
     array([0.  , 0.25, 1.  ])
     """

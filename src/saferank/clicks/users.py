@@ -37,6 +37,10 @@ class Users(Protocol):
 
     Without `patience` every rank is looked at, so clicks are independent of each other given the
     ranking, and their counts are binomials.
+
+    See Also
+    --------
+    cascade, IndependentUsers : users of this kind.
     """
 
     @property
@@ -53,7 +57,21 @@ class Users(Protocol):
 
 @dataclass(frozen=True)
 class IndependentUsers:
-    """Users with a rule of their own, clicking each rank without regard to the others."""
+    """Users with a rule of their own, clicking each rank without regard to the others.
+
+    Parameters
+    ----------
+    ranks
+        K, the number of ranks.
+    rule
+        P(click), documents x ranks, of relevance (one value per document).
+    name
+        What they are called.
+
+    See Also
+    --------
+    adversarial : an example.
+    """
 
     ranks: int
     rule: Callable[[npt.ArrayLike], Floats]
@@ -151,6 +169,25 @@ def cascade(k: int = 5, *, stop: float = 1.0, noise: float = 0.0) -> CascadeUser
     """Users who look from the top and leave after a click with probability `stop`.
 
     They click with probability R, and what is not relevant with probability `noise`.
+
+    Parameters
+    ----------
+    k
+        Number of ranks.
+    stop
+        Probability of leaving after a click.
+    noise
+        Probability of a click on what is not relevant.
+
+    Returns
+    -------
+    CascadeUsers
+        Users for `simulate`.
+
+    Examples
+    --------
+    >>> cascade(3, stop=0.5).ranks
+    3
     """
     require(0 <= stop <= 1, "stop", "in [0, 1]", stop)
     return dependent_clicks(np.full(k, 1 - stop), noise=noise)

@@ -43,6 +43,20 @@ class Overlap:
 def overlap(counts: Counts, *, least: int = 1) -> Overlap:
     """How much each two ranks of a log overlap, by documents shown `least` times at both.
 
+    Parameters
+    ----------
+    counts
+        Impressions of documents at ranks.
+    least
+        Impressions that a document needs at both of two ranks.
+
+    Returns
+    -------
+    Overlap
+        `weight` is ranks x ranks: effective impressions that two ranks share.
+
+    Examples
+    --------
     >>> overlap(Counts([0, 2], [[6, 3], [0, 3]], [[1, 0], [0, 0]])).weight
     array([[0., 2.],
            [2., 0.]])

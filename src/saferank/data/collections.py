@@ -66,6 +66,22 @@ def load(path: str | Path, *, name: str | None = None, cache: bool = True) -> Co
     `name="letor"` takes any folder with `train.txt`, `vali.txt` and `test.txt` (or no `vali.txt`):
     as many features as the largest index, grades up to the highest label of train.
 
+    Parameters
+    ----------
+    path
+        The collection's folder.
+    name
+        Which collection it is, where its path and number of features do not tell.
+    cache
+        Whether to keep the parsed arrays beside the files.
+
+    Returns
+    -------
+    Collection
+        `train`, `validation` and `test`.
+
+    Examples
+    --------
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp()) / "MQ2008" / "Fold1"
     >>> folder.mkdir(parents=True)

@@ -48,6 +48,18 @@ class Inspection:
 def inspect(data: RankingData) -> Inspection:
     """Look through ranking data.
 
+    Parameters
+    ----------
+    data
+        Items, labelled or not.
+
+    Returns
+    -------
+    Inspection
+        Sizes, grades, and `problems`, one sentence each.
+
+    Examples
+    --------
     >>> data = RankingData([[1, 0], [1, 0], [2, 0]], offsets=[0, 2, 3], labels=[0, 2, 0])
     >>> inspection = inspect(data)
     >>> inspection.documents_per_query, inspection.grades, inspection.duplicate_rows

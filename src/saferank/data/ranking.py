@@ -220,7 +220,12 @@ class Batch:
 
 @dataclass(frozen=True, eq=False)
 class Collection:
-    """Training, validation and test queries of one collection, and its highest grade."""
+    """Training, validation and test queries of one collection, and its highest grade.
+
+    See Also
+    --------
+    load, synthetic : make one.
+    """
 
     train: RankingData
     validation: RankingData

@@ -50,6 +50,22 @@ def synthetic(preset: Preset = "small", *, queries: int | None = None, seed: int
 
     Validation and test queries keep their share of the preset.
 
+    Parameters
+    ----------
+    preset
+        Which collection it is like: "small", "mslr", "yahoo" or "istella".
+    queries
+        Number of training queries; by default the preset's.
+    seed
+        Of every draw.
+
+    Returns
+    -------
+    Collection
+        Labelled queries, with features.
+
+    Examples
+    --------
     >>> synthetic("small", queries=100, seed=1)
     Collection(synthetic small: queries train 100, validation 38, test 75; grades 0..4)
     """

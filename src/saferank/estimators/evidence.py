@@ -13,7 +13,12 @@ from saferank.estimators.propensities import Propensities
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the log says: counts, the click model, propensities, and predictions where needed."""
+    """What the log says: counts, the click model, propensities, and predictions where needed.
+
+    See Also
+    --------
+    Estimator : takes one.
+    """
 
     counts: Counts
     click_model: ClickModel

@@ -16,7 +16,12 @@ from saferank.policies import ProductionPolicy
 
 @dataclass(frozen=True)
 class Propensities:
-    """Production's exposure of each document with three rank weights."""
+    """Production's exposure of each document with three rank weights.
+
+    See Also
+    --------
+    Evidence : holds them.
+    """
 
     rho: Floats
     r""":math:`\rho_0`, with alpha: the propensity that IPS divides by."""

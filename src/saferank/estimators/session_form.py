@@ -20,7 +20,12 @@ from saferank.estimators.evidence import Evidence
 
 @dataclass(frozen=True, eq=False)
 class SessionScore:
-    """What a session says: a base of its query, and a value of each document it showed."""
+    """What a session says: a base of its query, and a value of each document it showed.
+
+    See Also
+    --------
+    Estimator : makes one per policy.
+    """
 
     base: Floats
     missed: Floats

@@ -21,6 +21,13 @@ class Estimator:
     with. `sessions`, where there is one, gives what each session says of exposures
     :math:`\omega`; its mean over the sessions of a query is :math:`\sum_d \omega_d\,\hat\mu_d`
     of the other form: a ranker is evaluated by the formula that it was learned with.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> popular = Estimator(lambda evidence: evidence.counts.clicks.sum(axis=1).astype(np.float64))
+    >>> popular.needs
+    'clicks'
     """
 
     documents: Callable[[Evidence], Floats]

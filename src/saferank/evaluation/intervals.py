@@ -60,7 +60,12 @@ class QueryScores:
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate and where the truth lies, with the stated confidence."""
+    """An estimate and where the truth lies, with the stated confidence.
+
+    See Also
+    --------
+    interval : makes one.
+    """
 
     estimate: float
     lower: float
@@ -79,6 +84,29 @@ def interval(
     """An interval by one of the methods in `INTERVALS`; each side errs with half of the rest.
 
     So a one-sided bound of confidence 1 - d is the `lower` of an interval of 1 - 2 d.
+
+    Parameters
+    ----------
+    scores
+        Of sessions, reduced to queries; an `Evaluation` has three of them.
+    method
+        A name of `INTERVALS`.
+    confidence
+        In (0, 1).
+    seed
+        Of the bootstrap.
+
+    Returns
+    -------
+    Interval
+        Estimate, lower and upper end.
+
+    Examples
+    --------
+    >>> ones, zeros = np.ones(4), np.zeros(4)
+    >>> scores = QueryScores(np.full(4, 25), ones, ones, zeros, 2 * ones, ones, "ranks")
+    >>> round(interval(scores, "normal").upper, 3)
+    1.196
     """
     require(method in INTERVALS, "method", f"one of {', '.join(INTERVALS)}", method)
     require(0 < confidence < 1, "confidence", "in (0, 1)", confidence)

@@ -77,9 +77,19 @@ def lower_bound(
         regression on other sessions has made them.
     confidence : of the bound, in (0.5, 1).
     method : one of `INTERVALS`.
+    seed : of the bootstrap.
     clip : largest weight of a click; by default the one that promises the largest bound by the
         predictions, without a look at the clicks.
     rows : the log's rows and their items, for the exact variance between sessions (one pass).
+
+    Returns
+    -------
+    LowerBound
+        `lower`, and how much of the way down is sampling error, and what was withheld.
+
+    See Also
+    --------
+    saferank.assess : puts the evidence together.
     """
     require(0.5 < confidence < 1, "confidence", "in (0.5, 1)", confidence)
     require(clip is None or clip > 0, "clip", "positive", clip)

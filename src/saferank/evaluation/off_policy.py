@@ -39,7 +39,12 @@ from saferank.policies.production import filled_ranks
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """What a log says of a new ranker, of production, and of the difference of the two."""
+    """What a log says of a new ranker, of production, and of the difference of the two.
+
+    See Also
+    --------
+    evaluate : makes one.
+    """
 
     new: QueryScores
     production: QueryScores
@@ -93,15 +98,46 @@ def evaluate(
 ) -> Evaluation:
     """Estimate from a log's counts how a new ranker would do, and how production does.
 
-    `against` is who the new ranker is compared with, where it is not production. `weights` are
-    those of the ranks (alpha + beta where not given). `production` is its policy, or its scores,
-    which must then have been drawn from by Plackett-Luce; with `propensities="log"` what it showed
-    is averaged from the log instead.
-    The variance within queries is exact with `log`, the rows that the counts are of, with their
-    `session_id` (one pass); `LogRows` says which of its sessions are meant. From counts alone it is
-    that of ranks that do not depend on each other (`ranks`), or an upper bound for any dependence
-    (`bound`). DM and DR need `predictions` of relevance that were not fitted to the same sessions.
+    Parameters
+    ----------
+    new
+        The new ranker, its scores (one per document), or a function of the data.
+    data
+        The items.
+    counts
+        Sessions that the new ranker was not learned from.
+    click_model
+        What a click means.
+    production
+        Its policy, or its scores, which must then have been drawn from by Plackett-Luce.
+    against
+        Who the new ranker is compared with, where it is not production.
+    estimator
+        A name of `estimators.ESTIMATORS` with a session form, or an `Estimator`.
+    control
+        A name of `CONTROLS`: which control variate steadies it.
+    predictions
+        Of relevance, one per document, not fitted to these sessions: for DM and DR.
+    weights
+        Of the ranks, K of them; by default alpha + beta.
+    deployed
+        "sampled" or "sorted": how the new ranker's scores become rankings.
+    propensities
+        "exact" by production's policy, or "log": averaged from what was shown.
+    variance
+        Without a log: that of ranks that do not depend on each other ("ranks"), or an upper bound
+        for any dependence ("bound").
+    log
+        The rows that the counts are of, with their `session_id`, for the exact variance within
+        queries (one pass); `LogRows` says which of its sessions are meant.
 
+    Returns
+    -------
+    Evaluation
+        `evaluation.interval()` is that of the difference to production.
+
+    Examples
+    --------
     >>> import saferank as sr
     >>> items = sr.data.synthetic("small", queries=50, seed=0).train
     >>> shown, click_model = np.zeros(items.documents), sr.clicks.trust_bias()

@@ -30,6 +30,10 @@ class LogRows:
         are meant; None for all.
     columns : the log's own names, as in `count`.
     rank_from : the log's first rank, 0 or 1.
+
+    See Also
+    --------
+    evaluate, saferank.assess : take one as `log`.
     """
 
     log: LogName

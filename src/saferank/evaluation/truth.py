@@ -46,7 +46,35 @@ def truth(
     deployed: Deployed = "sampled",
     highest: float | None = None,
 ) -> Truth:
-    """Utility with the weights of ranks, and NDCG at as many ranks, from the labels."""
+    """Utility with the weights of ranks, and NDCG at as many ranks, from the labels.
+
+    Parameters
+    ----------
+    policy
+        A ranker, its scores (one per document), or a function of the data.
+    data
+        Labelled items.
+    weights
+        Of the ranks, K of them; by default the ranker's own, else DCG's of five ranks.
+    traffic
+        Sessions of each query; by default all are as frequent.
+    deployed
+        "sampled" or "sorted".
+    highest
+        The grade of relevance 1; by default the largest label of the data.
+
+    Returns
+    -------
+    Truth
+        Utility and NDCG, means over the traffic.
+
+    Examples
+    --------
+    >>> from saferank.data import RankingData
+    >>> items = RankingData(np.eye(2), offsets=[0, 2], labels=[0, 1])
+    >>> truth([0.0, 9.0], items, deployed="sorted").ndcg
+    1.0
+    """
     labels = data.known_labels.astype(np.float64)
     checked = check_policy(policy, data, "policy")
     w = rank_weights(weights, checked)

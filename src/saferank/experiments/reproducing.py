@@ -32,6 +32,28 @@ def reproduce(
     """Run what the figures need, and write figures, claims and `index.html` to `folder`.
 
     Stopped at any time, the same call goes on where it was: results lie in `folder/results`.
+
+    Parameters
+    ----------
+    study
+        Which collection, conditions and seeds.
+    folder
+        Where results and figures go.
+    figures
+        Their numbers, of `FIGURES`.
+    workers
+        Processes; by default one per core.
+    cluster
+        Address of a Dask scheduler, instead of processes here.
+
+    Returns
+    -------
+    Reproduction
+        The outcome of the sweep, and the page.
+
+    See Also
+    --------
+    saferank.experiments.PRESETS : conditions to start from.
     """
     target = Path(folder)
     results = target / "results"

@@ -25,7 +25,13 @@ STATE = "state.safetensors"
 
 @dataclass(frozen=True)
 class Settings:
-    """How a scorer is trained."""
+    """How a scorer is trained.
+
+    Examples
+    --------
+    >>> Settings(steps=100, hidden=(16,)).steps
+    100
+    """
 
     learning_rate: float = 1e-3
     batch: int = 64

@@ -55,23 +55,51 @@ def learn(
 ) -> Ranker:
     """Learn a ranker from a click log (or, for `skyline`, from labels).
 
-    `method` is a name or a `Recipe`. It is `prpo` unless given, or `prpo-floor` with a promise to
-    `keep` a share of production's exposure: it then starts at production to the bit, from its
-    model where `production` is a ranker of the same kind, else by adding to its scores, which the
-    documents must then carry at serving too.
-    Of counts in parts only the sessions to learn from are used: the others remain to judge by.
-    `production` is the ranker that showed the log's documents, or its scores (one per document);
-    without it, propensities are the log's own averages. `production_kind` is what production does
-    with its scores: "auto" asks the log, "sampled" believes that they were drawn from as they are
-    (`saferank.policies`). `validation` are queries and counts to
-    stop by; without it 15 % of the queries seen are held out, or, with at most 50 of them, the
-    number of steps is chosen by cross-validation and then taken on all. Further options are the
-    parts of the method's `Recipe`: `gain=`, `objective=`, `scorer=`, `delta=`, `weights=`,
-    `start=`, `keep=`, `settings=` and so on. DM and DR first fit relevance to the clicks, unless a
-    `predictor` (of `fit_relevance`, or a model of your own) is given; it stays with the ranker.
-    A run with a `checkpoint` folder goes on where it was killed. `click_model_from` is kept with
-    the ranker: where the click model comes from, in words.
+    DM and DR first fit relevance to the clicks, unless a `predictor` is given; it stays with the
+    ranker. Of counts in parts only the sessions to learn from are used: the others remain to judge
+    by.
 
+    Parameters
+    ----------
+    data
+        The items.
+    counts
+        The log on these items.
+    click_model
+        What a click means.
+    method
+        A name of `METHODS` or a `Recipe`. It is `prpo` unless given, or `prpo-floor` with a promise
+        to `keep` a share of production's exposure: it then starts at production to the bit, from
+        its model where `production` is a ranker of the same kind, else by adding to its scores,
+        which the documents must then carry at serving too.
+    production
+        The ranker that showed the log's documents, or its scores (one per document); without it,
+        propensities are the log's own averages.
+    production_kind
+        What production does with its scores: "auto" asks the log, "sampled" believes that they were
+        drawn from as they are (`saferank.policies`).
+    validation
+        Queries and counts to stop by; without it 15 % of the queries seen are held out, or, with at
+        most 50 of them, the number of steps is chosen by cross-validation and then taken on all.
+    seed
+        Of every draw: the same bits for any number of threads.
+    click_model_from
+        Where the click model comes from, in words; kept with the ranker.
+    predictor
+        A regression of relevance: of `fit_relevance`, or a model of your own.
+    checkpoint
+        A folder, so that a run that was killed goes on where it was.
+    **changes
+        Parts of the method's `Recipe`: `gain=`, `objective=`, `scorer=`, `delta=`, `weights=`,
+        `start=`, `keep=`, `settings=` and so on.
+
+    Returns
+    -------
+    Ranker
+        With its provenance: all that is needed to repeat it.
+
+    Examples
+    --------
     >>> import saferank as sr
     >>> world = sr.data.synthetic("small", queries=40, seed=0)
     >>> click_model = sr.clicks.trust_bias()
@@ -119,6 +147,38 @@ def fit_relevance(
     r"""The regression behind DM and DR: scores are logits z of :math:`\hat R = \sigma(z)`.
 
     Fit it once and give it to `learn(predictor=...)` for as many methods as learn from the log.
+
+    Parameters
+    ----------
+    data
+        The items.
+    counts
+        Of counts in parts only the sessions to learn from are used.
+    click_model
+        What a click means.
+    production
+        The ranker that showed the log's documents, or its scores (one per document).
+    validation
+        Queries and counts to stop by.
+    seed
+        Of every draw.
+    **changes
+        Parts of the `Recipe`: `regression=`, `scorer=`, `settings=` and so on.
+
+    Returns
+    -------
+    Ranker
+        Its scores are logits of relevance.
+
+    Examples
+    --------
+    >>> import saferank as sr
+    >>> items, model = sr.data.synthetic("small", queries=40).train, sr.clicks.trust_bias()
+    >>> shown = np.zeros(items.documents)
+    >>> counts = sr.clicks.simulate(items, shown, model, sessions=1000, seed=0)
+    >>> few = sr.learning.Settings(steps=5)
+    >>> fit_relevance(items, counts, model, production=shown, scorer="linear", settings=few).k
+    5
     """
     run = _Run(METHODS["dm"].changed(**changes), click_model, production, seed)
     log, check_log = run.logs(data, counts.part("learn"), validation)

@@ -48,7 +48,12 @@ FILES = (
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where a ranker comes from: everything needed to repeat it."""
+    """Where a ranker comes from: everything needed to repeat it.
+
+    See Also
+    --------
+    learn : writes it.
+    """
 
     method: str
     recipe: dict[str, Any]
@@ -99,7 +104,12 @@ def versions() -> dict[str, str]:
 
 @dataclass(frozen=True, eq=False)
 class Ranker:
-    """Scores documents; its policy is Plackett-Luce over the scores."""
+    """Scores documents; its policy is Plackett-Luce over the scores.
+
+    See Also
+    --------
+    learn, load : make one.
+    """
 
     scorer: Scorer
     scaling: Scaling
@@ -259,7 +269,26 @@ class Ranker:
     def load(cls, folder: str | Path, *, module: ModuleFactory | None = None) -> Self:
         """Read a saved ranker, or a file of LightGBM's model text as a ranker of its trees.
 
-        `module` makes the user's own network where the ranker has one.
+        Parameters
+        ----------
+        folder
+            What `Ranker.save` wrote, or a file that LightGBM saved.
+        module
+            Makes the user's own network, where the ranker has one.
+
+        Returns
+        -------
+        Ranker
+            The same bits as the one that was saved.
+
+        Raises
+        ------
+        InputError
+            Where the folder holds anything else; nothing in it is ever run.
+
+        See Also
+        --------
+        learn : makes what is saved.
         """
         if Path(folder).is_file():
             return cls._of_trees(Path(folder))

@@ -32,6 +32,11 @@ class Recipe:
     `gain` is an estimator: a name of `estimators.ESTIMATORS`, an `Estimator`, or a function from
     `Evidence` to one value per document. `objective` is a name of `objectives.OBJECTIVES`, or a
     function from what is known of the log (`Context`) to an `Objective`.
+
+    Examples
+    --------
+    >>> Recipe("dr", "prpo", delta="100/N").objective
+    'prpo'
     """
 
     gain: EstimatorLike

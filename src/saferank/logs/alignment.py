@@ -98,6 +98,36 @@ def align(
 
     Counts in parts come with their `judge` part. Counts of the form before there were parts are
     split here, by a draw that is the same whenever they are read (share 0.2, seed 0).
+
+    Parameters
+    ----------
+    counts
+        As `count` makes them.
+    items
+        Whose documents the counts are to be on.
+    ranks
+        K; by default as many as the counts say, or the largest rank.
+    skip_bad
+        Leave documents without an item out, instead of refusing them.
+    engine
+        Which engine joins; by default DuckDB.
+
+    Returns
+    -------
+    tuple of Counts and Alignment
+        The counts on the items' documents, and what did not match.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from saferank.logs import count
+    >>> rows = {"query_id": ["q", "q"], "doc_id": ["a", "b"], "rank": [1, 2], "click": [0, 1]}
+    >>> log = pa.table(rows)
+    >>> items = RankingData(np.eye(2), [0, 2], doc_ids=["a", "b"], query_ids=["q"])
+    >>> counts, alignment = align(count(log, judge=0), items)
+    >>> counts.clicks
+    array([[0, 0],
+           [0, 1]])
     """
     with _tables(counts, items, engine or EngineChoice()) as tables:
         top = tables.top(ranks)
@@ -116,6 +146,22 @@ def read_counts(path: str | Path, *, ranks: int | None = None) -> Counts:
     """Counts of a file on their own: the documents are those that it has, ordered by their ids.
 
     Their parts are as those of `align`.
+
+    Parameters
+    ----------
+    path
+        A file that `count` wrote.
+    ranks
+        K; by default as many as the counts say, or the largest rank.
+
+    Returns
+    -------
+    Counts
+        In their parts, as those of `align`.
+
+    See Also
+    --------
+    align : on documents of your own.
     """
     return arrays_of(CountTable.open(path), ranks=ranks)
 

@@ -47,7 +47,13 @@ _KEPT = 1  # stands for all ranks where only their sum is asked for
 
 @dataclass(frozen=True)
 class EngineChoice:
-    """Which engine counts, how much memory it may take, and where it spills what does not fit."""
+    """Which engine counts, how much memory it may take, and where it spills what does not fit.
+
+    Examples
+    --------
+    >>> EngineChoice("duckdb", memory="4GB").name
+    'duckdb'
+    """
 
     name: str = "duckdb"
     memory: str | None = None
@@ -73,23 +79,51 @@ def count(
 ) -> CountTable:
     """Count impressions and clicks of each (query, document, rank) of a click log, in two parts.
 
-    log: Parquet, CSV or JSON-lines files, folders, globs, hive partitions, an engine's table, or a
-    table in memory (pandas, Polars, Arrow).
-    output: a Parquet file to write; without it the counts stay in memory.
-    engine: "duckdb", "spark", a URL of Ibis, or an `EngineChoice` with memory and spill folder.
-    columns: the log's names where they differ, as {"rank": "position"}; {"propensity": NAME} takes
-    production's probability of showing the document at that rank from the log.
-    where: conditions such as "device=mobile" or "day>=2026-01-31"; all must hold.
-    top: the last rank to keep; what lies beyond is told.
-    skip_bad: leave bad rows out and tell of them, instead of refusing the log.
-    use_sessions: with a `session_id`, count repeated rows once, refuse two documents at one rank
-    of a session, and count sessions; `False` takes the part of a row from it, and is cheaper.
-    rank_from: the log's first rank, 0 or 1; counts always have ranks from 1.
-    exclude: rows to leave out, such as those of robots: a CSV or Parquet file or a table whose
-    columns are named as the log's and hold the values whose rows are left out.
-    judge: the share of sessions that are set aside to judge by, chosen by a hash of `session_id`
-    (with `seed`); 0 turns it off. A log without sessions is split by whole queries, one that is
-    already summed by drawing; counts that are in parts keep them.
+    Parameters
+    ----------
+    log
+        Parquet, CSV or JSON-lines files, folders, globs, hive partitions, an engine's table, or a
+        table in memory (pandas, Polars, Arrow).
+    output
+        A Parquet file to write; without it the counts stay in memory.
+    engine
+        "duckdb", "spark", a URL of Ibis, or an `EngineChoice` with memory and spill folder.
+    columns
+        The log's names where they differ, as {"rank": "position"}; {"propensity": NAME} takes
+        production's probability of showing the document at that rank from the log.
+    where
+        Conditions such as "device=mobile" or "day>=2026-01-31"; all must hold.
+    top
+        The last rank to keep; what lies beyond is reported.
+    skip_bad
+        Leave bad rows out and report them, instead of refusing the log.
+    use_sessions
+        With a `session_id`, count repeated rows once, refuse two documents at one rank of a
+        session, and count sessions; `False` takes the part of a row from it, and is cheaper.
+    rank_from
+        The log's first rank, 0 or 1; counts always have ranks from 1.
+    exclude
+        Rows to leave out, such as those of robots: a CSV or Parquet file or a table whose columns
+        are named as the log's and hold the values whose rows are left out.
+    judge
+        Share of sessions that are set aside to judge by, chosen by a hash of `session_id`; 0 turns
+        it off. A log without sessions is split by whole queries, one that is already summed by
+        drawing; counts that are in parts keep them.
+    seed
+        Of that hash.
+
+    Returns
+    -------
+    CountTable
+        One row per query, document, rank and part.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> rows = {"query_id": ["q", "q"], "doc_id": ["a", "b"], "rank": [1, 2], "click": [0, 1]}
+    >>> log = pa.table(rows)
+    >>> count(log, judge=0).to_arrow(["doc_id", "clicks"]).sort_by("doc_id")["clicks"].to_pylist()
+    [0, 1]
     """
     check_share(judge)
     check_seed(seed)

@@ -29,6 +29,31 @@ def merge(
     is counted in both, so cut logs where sessions end. Counts are a summed log, so `count` on
     several files of counts does the same, and `judge` and `seed` are as there: they matter for
     tables without parts, and `judge=0` adds all of a table up.
+
+    Parameters
+    ----------
+    tables
+        Counts, or files of counts.
+    output
+        A Parquet file to write; without it the counts stay in memory.
+    engine
+        As in `count`.
+    judge, seed
+        As in `count`, for tables without parts; `judge=0` adds all of a table up.
+
+    Returns
+    -------
+    CountTable
+        The sum.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from saferank.logs import count
+    >>> log = pa.table({"query_id": ["q"], "doc_id": ["a"], "rank": [1], "click": [1]})
+    >>> day = count(log, judge=0)
+    >>> merge([day, day], judge=0).to_arrow(["clicks"])["clicks"].to_pylist()
+    [2]
     """
     with scratch_folder() as folder:
         paths = [_on_disk(table, folder / f"{i}.parquet") for i, table in enumerate(tables)]

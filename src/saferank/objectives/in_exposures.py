@@ -19,7 +19,12 @@ from saferank.plackett_luce import GRADIENTS, exposure, exposure_gradient
 
 
 class Terms(NamedTuple):
-    """What an exposure objective knows of each document beside its exposure."""
+    """What an exposure objective knows of each document beside its exposure.
+
+    See Also
+    --------
+    Objective : takes them.
+    """
 
     gain: Floats
     omega0: Floats
@@ -29,7 +34,12 @@ class Terms(NamedTuple):
 
 @dataclass(frozen=True)
 class Context:
-    """What an objective knows of the whole log."""
+    """What an objective knows of the whole log.
+
+    See Also
+    --------
+    OBJECTIVES : entries build objectives from one.
+    """
 
     sessions: int
     delta: float
@@ -131,6 +141,10 @@ class Objective:
 
     In exposures, `reward` and `risk` take the exposures and the `Terms` of documents and return a
     `ValueSlope`. Objectives in ratios of rankings or in pairs bring another `goal`.
+
+    See Also
+    --------
+    saferank.testing.check_objective : checks one.
     """
 
     reward: Callable[..., ValueSlope]

@@ -30,6 +30,18 @@ def inverse_log() -> Schedule:
 def schedule(given: str | float | Schedule) -> Schedule:
     """A schedule from a number, a callable, or the words `c/N` and `1/log N`; cut to (0, 1].
 
+    Parameters
+    ----------
+    given
+        A number, a function of the number of sessions N, or the words `c/N` and `1/log N`.
+
+    Returns
+    -------
+    callable
+        From N to delta in (0, 1].
+
+    Examples
+    --------
     >>> schedule("100/N")(1000), schedule("100/N")(10), schedule(0.9)(7)
     (0.1, 1.0, 0.9)
     """

@@ -99,7 +99,12 @@ def _vcrm(context: Context) -> Objective:
 
 @dataclass(frozen=True)
 class Entry:
-    """An objective by name: how it is made, and the delta it is used with unless told otherwise."""
+    """An objective by name: how it is made, and the delta it is used with unless told otherwise.
+
+    See Also
+    --------
+    OBJECTIVES : the entries by name.
+    """
 
     build: Callable[[Context], Objective]
     delta: str = "1"

@@ -31,6 +31,24 @@ def torch_exposure(
     On other devices, and for derivatives of higher order (`create_graph=True`), `tree_exposure`
     does, slower and with more memory. Computed in double precision where the device has it.
 
+    Parameters
+    ----------
+    scores
+        A flat tensor, one value per document.
+    weights
+        Of the ranks, shape (K,).
+    offsets
+        Where each query begins, and the end: queries + 1 entries.
+    tol
+        The absolute error is below `tol` times the largest absolute weight.
+
+    Returns
+    -------
+    Tensor
+        One value per document, on the device of the scores.
+
+    Examples
+    --------
     >>> scores = torch.zeros(2, requires_grad=True)
     >>> omega = torch_exposure(scores, weights=[1.0], offsets=[0, 2])
     >>> omega[0].backward()

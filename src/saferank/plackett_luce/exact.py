@@ -32,11 +32,27 @@ def exposure(
     .. math:: \omega(d) = \sum_{k \le K} w_k P(d \text{ at rank } k), \quad
               P(\text{ranking}) = \prod_k e^{s_{(k)}} / \sum_{j \ge k} e^{s_{(j)}}
 
-    `scores` has one value per document, `offsets` cuts them into queries, `weights` has K entries
-    (ranks beyond K weigh 0). The absolute error is below `tol` times the largest absolute weight.
     Cost is linear in documents and in K; queries run on all threads, with the same bits for any
     number of them.
 
+    Parameters
+    ----------
+    scores
+        One value per document.
+    weights
+        Of the ranks, shape (K,); ranks beyond K weigh 0.
+    offsets
+        Where each query begins, and the end: queries + 1 entries.
+    tol
+        The absolute error is below `tol` times the largest absolute weight.
+
+    Returns
+    -------
+    ndarray
+        One value per document.
+
+    Examples
+    --------
     >>> exposure([np.log(2), 0.0, 5.0], weights=[1.0, 0.5], offsets=[0, 2, 3]).round(9)
     array([0.83333333, 0.66666667, 1.        ])
     """
@@ -62,6 +78,26 @@ def exposure_gradient(
     difference of slopes within the query. Equal slopes give exactly 0, as exposures have a fixed
     sum.
 
+    Parameters
+    ----------
+    scores
+        One value per document.
+    weights
+        Of the ranks, shape (K,).
+    offsets
+        Where each query begins, and the end: queries + 1 entries.
+    slope
+        The g above, one value per document.
+    tol
+        Of the error, as said.
+
+    Returns
+    -------
+    ndarray
+        One value per document.
+
+    Examples
+    --------
     >>> exposure_gradient([0.0, 0.0], weights=[1.0], offsets=[0, 2], slope=[1.0, 0.0]).round(9)
     array([ 0.25, -0.25])
     """
@@ -77,6 +113,22 @@ def deterministic_exposure(
 ) -> Floats:
     """Weight of each document's rank when the documents are sorted by score, ties in their order.
 
+    Parameters
+    ----------
+    scores
+        One value per document.
+    weights
+        Of the ranks, shape (K,); ranks beyond K weigh 0.
+    offsets
+        Where each query begins, and the end: queries + 1 entries.
+
+    Returns
+    -------
+    ndarray
+        One value per document.
+
+    Examples
+    --------
     >>> deterministic_exposure([1.0, 3.0, 1.0], weights=[1.0, 0.5], offsets=[0, 3])
     array([0.5, 1. , 0. ])
     """
@@ -95,6 +147,24 @@ def rank_probabilities(
     Rank r is the exposure whose weight is 1 at r and 0 elsewhere; all ranks take about as long as
     one exposure. The absolute error is below `tol`.
 
+    Parameters
+    ----------
+    scores
+        One value per document.
+    k
+        Number of ranks.
+    offsets
+        Where each query begins, and the end: queries + 1 entries.
+    tol
+        The absolute error is below it.
+
+    Returns
+    -------
+    ndarray
+        Documents x k.
+
+    Examples
+    --------
     >>> rank_probabilities([np.log(3), 0.0], k=2, offsets=[0, 2]).round(9)
     array([[0.75, 0.25],
            [0.25, 0.75]])
@@ -136,6 +206,24 @@ def expected_ndcg(
 
     Gains and queries without a relevant document as in `saferank.metrics.ndcg`.
 
+    Parameters
+    ----------
+    scores, labels
+        One value per document.
+    offsets
+        Where each query begins, and the end: queries + 1 entries.
+    k
+        Number of ranks.
+    gain, empty
+        As in `saferank.metrics.ndcg`.
+
+    Returns
+    -------
+    ndarray
+        One value per query.
+
+    Examples
+    --------
     >>> expected_ndcg([0.0, 0.0], [1, 0], [0, 2], k=1).round(9)
     array([0.5])
     """

@@ -29,6 +29,26 @@ def sample(
     documents of a query. Without `offsets` all documents are one query. Each query has a random
     stream of its own, and threads do not change what is drawn.
 
+    Parameters
+    ----------
+    scores
+        One value per document.
+    k
+        Number of ranks.
+    size
+        How many rankings of each query.
+    seed
+        Of every draw.
+    offsets
+        Where each query begins, and the end; by default all documents are one query.
+
+    Returns
+    -------
+    ndarray
+        Queries x size x k: positions in `scores`, best first, then -1.
+
+    Examples
+    --------
     >>> sample([0.0, 50.0, 100.0], k=2, size=3, seed=0)
     array([[[2, 1],
             [2, 1],
@@ -64,6 +84,22 @@ def log_probability(
 
     `rankings` has the form that `sample` returns: positions in `scores`, then -1.
 
+    Parameters
+    ----------
+    rankings
+        Queries x size x k, as `sample` returns them: positions in `scores`, then -1.
+    scores
+        One value per document.
+    offsets
+        Where each query begins, and the end; by default all documents are one query.
+
+    Returns
+    -------
+    ndarray
+        Queries x size.
+
+    Examples
+    --------
     >>> log_probability([[[0, 1]]], np.log([3.0, 2.0, 1.0])).round(9) == np.log(1 / 3).round(9)
     array([[ True]])
     """

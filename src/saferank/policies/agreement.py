@@ -112,6 +112,24 @@ def check_production(
 
     `temperature` divides the scores; `level` is that of each query's test.
 
+    Parameters
+    ----------
+    counts
+        What was shown.
+    scores
+        Production's, one per document.
+    temperature
+        What the scores are divided by.
+    level
+        Of each query's test.
+
+    Returns
+    -------
+    ProductionCheck
+        `fits`, and a sentence on it.
+
+    Examples
+    --------
     >>> fair = Counts([0, 2], [[52, 48], [48, 52]], [[0, 0], [0, 0]])
     >>> check_production(fair, [0.0, 0.0]).fits
     True

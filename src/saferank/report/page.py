@@ -42,6 +42,26 @@ def write_page(
     """Write the page of an assessed ranker, whole or not at all; returns its path.
 
     `provenance` is the ranker's own (`ranker.provenance`), `name` what the page calls it.
+
+    Parameters
+    ----------
+    path
+        The HTML file.
+    assessment
+        As `assess` returns it.
+    provenance
+        The ranker's own (`ranker.provenance`).
+    name
+        What the page calls the run.
+
+    Returns
+    -------
+    Path
+        Where the page is.
+
+    See Also
+    --------
+    saferank.assess : makes the assessment.
     """
     target = Path(path)
     with atomic_file(target) as temporary:

@@ -56,7 +56,12 @@ class TrueChange:
 
 @dataclass(frozen=True)
 class Assessment:
-    """Whether a ranker is safe to ship, and everything that the answer rests on."""
+    """Whether a ranker is safe to ship, and everything that the answer rests on.
+
+    See Also
+    --------
+    assess : makes one.
+    """
 
     decision: Decision
     certificate: Certificate

@@ -65,7 +65,12 @@ class Distribution:
 
 @dataclass(frozen=True)
 class Certificate:
-    """What a ranker promises against production, and all that this rests on."""
+    """What a ranker promises against production, and all that this rests on.
+
+    See Also
+    --------
+    certify : makes one.
+    """
 
     promise: Promise
     deployed: Deployed

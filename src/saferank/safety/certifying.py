@@ -64,13 +64,35 @@ def certify(
 ) -> Certificate:
     """What a ranker keeps of production's utility on these items, for any relevance of documents.
 
-    `ranker` and `production` are rankers, scores (one per document) or functions of the data,
-    deployed as `deployed` says; or `production` is the `ProductionPolicy` that a log shows.
-    Without `production` it is the items' production_score. `weights` are those of the ranks: not
-    given, the ranker's own, or 1/log2(rank + 1) of five ranks; `weights_from` says in words where
-    they come from. `traffic` has the sessions of each query (or is the counts). Memory beside the
-    data does not grow with it, but for some numbers per query and document.
+    Memory beside the data does not grow with it, but for some numbers per query and document.
 
+    Parameters
+    ----------
+    ranker
+        A ranker, its scores (one per document), or a function of the data.
+    data
+        The items.
+    production
+        The same of production, deployed as the ranker is; or the `ProductionPolicy` that a log
+        shows. By default the items' production_score.
+    promise
+        What every query has to keep.
+    deployed
+        "sampled" or "sorted": how scores become rankings.
+    weights
+        Of the ranks, shape (K,); by default the ranker's own, or 1/log2(rank + 1) of five ranks.
+    weights_from
+        Where the weights come from, in words.
+    traffic
+        Sessions of each query, or the counts; by default every query counts the same.
+
+    Returns
+    -------
+    Certificate
+        Whether the promise holds, what can be lost, and what a guard would do.
+
+    Examples
+    --------
     >>> import saferank as sr
     >>> items = sr.data.RankingData(np.eye(3), offsets=[0, 3])
     >>> certificate = sr.certify([2.0, 1.0, 0.0], items, production=[2.0, 1.0, 0.5])

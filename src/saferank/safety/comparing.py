@@ -56,7 +56,12 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Candidates by the sessions to judge by, best bound first."""
+    """Candidates by the sessions to judge by, best bound first.
+
+    See Also
+    --------
+    compare : makes one.
+    """
 
     candidates: tuple[Candidate, ...]
     production: float
@@ -126,6 +131,11 @@ def compare(
     confidence : that all intervals hold at once.
     same_sessions : compare although some candidate was learned from the same sessions.
     seed : of the bootstrap.
+
+    Returns
+    -------
+    Comparison
+        `comparison.best` is the candidate that is surely better by most.
 
     Examples
     --------

@@ -61,7 +61,12 @@ def nearly(share: float) -> str:
 
 @dataclass(frozen=True)
 class Decision:
-    """Ship or not, why, and what that assumes."""
+    """Ship or not, why, and what that assumes.
+
+    See Also
+    --------
+    assess : makes one.
+    """
 
     ship: bool
     rule: str
@@ -278,6 +283,41 @@ def genspec(
     The feature-based policy takes the place of production when its overall difference is surely
     positive; on each query the tabular one takes the place of that when the query's difference is.
     `counts` must not be those that the policies were learned from.
+
+    Parameters
+    ----------
+    general
+        A policy through features, or its scores (one per document).
+    tabular
+        A policy that knows each query by itself.
+    data
+        The items.
+    counts
+        Sessions that neither was learned from.
+    click_model
+        What a click means.
+    production
+        Its ranker or scores; by default the items' production_score.
+    confidence
+        Of each query's choice.
+    method
+        "bernstein" or "normal".
+    **options
+        Of `evaluate`.
+
+    Returns
+    -------
+    Selection
+        Which policy serves each query, and the decision.
+
+    Examples
+    --------
+    >>> import saferank as sr
+    >>> items, model = sr.data.synthetic("small", queries=30).train, sr.clicks.trust_bias()
+    >>> shown = np.zeros(items.documents)
+    >>> counts = sr.clicks.simulate(items, shown, model, sessions=5000, seed=0, judge=0)
+    >>> genspec(items.labels, items.labels, items, counts, model, production=shown).decision.ship
+    True
     """
     require(0.5 < confidence < 1, "confidence", "in (0.5, 1)", confidence)
     overall = evaluate(general, data, counts, click_model, production=production, **options)

@@ -113,6 +113,13 @@ def check_objective(objective: ObjectiveLike, *, delta: float = 0.5) -> None:
     Objectives in pairs push instead of descending: their value is checked, and that pushes are
     finite.
 
+    Parameters
+    ----------
+    objective
+        A name, an `Entry`, or a function of `Context`.
+    delta
+        What the objective is built with.
+
     Examples
     --------
     >>> check_objective("prpo")
@@ -162,6 +169,11 @@ def _judged(goal: Goal, scores: Floats, risk: float | None) -> tuple[float, floa
 def check_scorer(scorer: str | ModuleFactory) -> None:
     """One finite score per document; a copy is its own; saved and loaded to the bit.
 
+    Parameters
+    ----------
+    scorer
+        A name of `SCORERS`, or a function from a width to a torch module.
+
     Examples
     --------
     >>> check_scorer("linear")
@@ -187,6 +199,11 @@ def check_scorer(scorer: str | ModuleFactory) -> None:
 def check_click_model(model: Any) -> None:
     """Click probabilities of documents and ranks, in [0, 1] and growing with relevance.
 
+    Parameters
+    ----------
+    model
+        Anything with `ranks` and `probability(relevance)`.
+
     Examples
     --------
     >>> check_click_model(ClickModel([0.5, 0.3], [0.1, 0.1]))
@@ -202,6 +219,11 @@ def check_click_model(model: Any) -> None:
 
 def check_policy(policy: ProductionPolicy) -> None:
     """Probabilities of documents at ranks, at most 1 in all; exposures that are their sums.
+
+    Parameters
+    ----------
+    policy
+        A policy of production on a few documents.
 
     Examples
     --------

@@ -107,6 +107,32 @@ def fit_trust_bias(
     The canonical form does not depend on that map; `model` has the widest range of R. Parameters
     are those of `fit_position_bias`; documents must differ in clicks at every rank.
 
+    Parameters
+    ----------
+    counts
+        Sessions to fit to; of counts in parts, those to learn from.
+    method
+        "harvest", "em" or "policy"; by default what the counts allow.
+    features
+        One row per document, for the route through features.
+    policy
+        What production is known to do, for the route through its randomness.
+    why
+        Why this route was taken, in words; kept with the fit.
+    reference
+        The rank whose click probability the others are told by.
+    folds
+        Number of groups of queries that are left out in turn for standard errors.
+    seed
+        For the folds.
+    progress
+        Whether to show a bar; None: where there is a terminal.
+
+    Returns
+    -------
+    FittedBias
+        `fit.model` is the click model, `fit.canonical` what the log identifies.
+
     Examples
     --------
     >>> seen = Counts(range(21), [[4000, 4000]] * 20, [[2800, 1200], [1200, 400]] * 10)

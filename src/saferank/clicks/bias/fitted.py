@@ -32,6 +32,10 @@ class FittedBias:
     `canonical` is what the log tells: click probability at each rank from that at `reference`.
     `model` is the same with the widest range of relevance (see `Canonical.widest`); another range
     is `canonical.model(low, high)`. `uncertainty` has errors and intervals of both.
+
+    See Also
+    --------
+    fit_trust_bias, fit_position_bias : fit one to counts.
     """
 
     kind: str

@@ -120,6 +120,20 @@ def identifiability(counts: Counts, *, least: int = 1) -> Identifiability:
 
     Position bias needs one impression at each of two ranks, trust bias two.
 
+    Parameters
+    ----------
+    counts
+        Impressions of documents at ranks.
+    least
+        Impressions that a document needs at both of two ranks to connect them.
+
+    Returns
+    -------
+    Identifiability
+        Groups of connected ranks, and a sentence on them.
+
+    Examples
+    --------
     >>> always = Counts([0, 2], impressions=[[9, 0], [0, 9]], clicks=[[3, 0], [0, 1]])
     >>> print(identifiability(always).finding)
     Every document was always shown at one rank: the same documents cannot tell alpha from \

@@ -45,6 +45,10 @@ class KnownPolicy:
     predicted : one value per document that has not seen the document's own clicks; trust bias
         cannot be told without it.
     complete : whether the table has every document at every rank, and not only what was shown.
+
+    See Also
+    --------
+    fit_trust_bias : takes one as `policy`.
     """
 
     propensity: Floats

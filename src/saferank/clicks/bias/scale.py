@@ -104,6 +104,20 @@ class LeftOut(NamedTuple):
 def canonical(model: ClickModel, reference: int = 1) -> Canonical:
     """The canonical form of a click model; compare a fit with the truth in this form.
 
+    Parameters
+    ----------
+    model
+        A click model of K ranks.
+    reference
+        The rank whose click probability the others are told by.
+
+    Returns
+    -------
+    Canonical
+        Slope and intercept of each rank, shape (K,).
+
+    Examples
+    --------
     >>> canonical(ClickModel([0.4, 0.2], [0.2, 0.2]))
     Canonical(slope=array([1. , 0.5]), intercept=array([0. , 0.1]))
     """

@@ -60,6 +60,29 @@ def simulate_rows(
     """Write a Parquet log of `session_id, query_id, doc_id, rank, click`; returns its rows.
 
     Options are those of `simulate`. The file is there whole or not at all.
+
+    Parameters
+    ----------
+    data, scores, users, sessions, seed
+        As in `simulate`.
+    path
+        The Parquet file, written whole or not at all.
+    temperature, deterministic, k, weights, highest_grade, progress
+        As in `simulate`.
+
+    Returns
+    -------
+    int
+        How many rows were written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from saferank.clicks import position_bias
+    >>> data = RankingData(np.zeros((2, 1)), offsets=[0, 2], labels=[0, 1])
+    >>> path = Path(tempfile.mkdtemp()) / "log.parquet"
+    >>> simulate_rows(data, [0.0, 1.0], position_bias(2), sessions=10, seed=0, path=path)
+    20
     """
     import pyarrow.parquet as pq
 

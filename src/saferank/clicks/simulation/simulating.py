@@ -58,15 +58,46 @@ def simulate(
     judge: float = 0.2,
     progress: bool | None = None,
 ) -> Counts:
-    """Counts of `sessions` sessions: a query at random, a ranking of the policy, users' clicks.
+    """Counts of simulated sessions: a query at random, a ranking of the policy, users' clicks.
 
-    Queries are drawn uniformly, or by `weights`. Rankings are Plackett-Luce with the scores divided
-    by `temperature` (or sorted by score if `deterministic`), of which the first `k` are shown (as
-    many as users look at, if not given). P(R) is the label as a share of `highest_grade`; not
-    given, that is the largest label of the data. The same seed shows the same rankings to any
-    users, except to those whose clicks depend on each other. Each session is set aside to judge by
-    with probability `judge` (`Counts.judge`); with 0 all are to learn from.
+    P(R) is the label as a share of `highest_grade`. The same seed shows the same rankings to any
+    users, except to those whose clicks depend on each other.
 
+    Parameters
+    ----------
+    data
+        Labelled items.
+    scores
+        Production's scores, one per document.
+    users
+        Who clicks: a click model, or users of another kind.
+    sessions
+        How many sessions, in all.
+    seed
+        Of every draw; the same bits for any number of threads.
+    temperature
+        What scores are divided by before rankings are drawn from Plackett-Luce.
+    deterministic
+        Sort by score instead of drawing.
+    k
+        How many ranks are shown; by default as many as users look at.
+    weights
+        Of the queries, one per query; by default all are as frequent.
+    highest_grade
+        The grade of relevance 1; by default the largest label of the data.
+    judge
+        Probability of a session to be set aside to judge by (`Counts.judge`); with 0 all are to
+        learn from.
+    progress
+        Whether to show a bar; None: where there is a terminal.
+
+    Returns
+    -------
+    Counts
+        Impressions and clicks, documents x ranks, and sessions per query.
+
+    Examples
+    --------
     >>> from saferank.clicks import position_bias
     >>> data = RankingData(np.zeros((3, 1)), offsets=[0, 2, 3], labels=[0, 1, 1])
     >>> counts = simulate(data, [0.0, 1.0, 0.0], position_bias(2), sessions=10**9, seed=0)

@@ -17,6 +17,27 @@ def stand_in_production(data: RankingData, seed: int, *, share: float = 0.01) ->
 
     As in the paper, production has seen the labels of a small share of the queries (here at least
     ten): better than chance, with room above it.
+
+    Parameters
+    ----------
+    data
+        Labelled items.
+    seed
+        Of the choice of queries.
+    share
+        Share of the queries whose labels it has seen; at least ten of them.
+
+    Returns
+    -------
+    ndarray
+        One score per document.
+
+    Examples
+    --------
+    >>> from saferank.data import synthetic
+    >>> items = synthetic("small", queries=20, seed=0).train
+    >>> stand_in_production(items, seed=0).shape == (items.documents,)
+    True
     """
     require(0 < share <= 1, "share", "in (0, 1]", share)
     number = min(data.queries, max(10, round(share * data.queries)))

@@ -31,6 +31,23 @@ def write_items(data: RankingData, path: str | Path) -> None:
     Named features get a column each, categories as their texts, missing values as nulls; features
     without names go to the list column `features`, in CSV to the columns `1`, `2` and so on. LETOR
     text has no production scores, names, categories or missing values.
+
+    Parameters
+    ----------
+    data
+        The items.
+    path
+        A name that ends with .parquet, .csv or .txt.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from saferank.data import read_items, synthetic
+    >>> items, path = synthetic(queries=20).train, Path(tempfile.mkdtemp()) / "items.parquet"
+    >>> write_items(items, path)
+    >>> read_items(path).documents == items.documents
+    True
     """
     target = Path(path)
     kind = kind_of(target)

@@ -67,6 +67,11 @@ def read_items(
         Features that a ranker knows (`Ranker.features`): they come first, of its kinds and with
         its categories. Without it kinds are found out, and categories ordered by frequency.
 
+    Returns
+    -------
+    RankingData
+        Queries in the order of their first rows, documents in the order of their rows.
+
     Raises
     ------
     InputError

@@ -60,11 +60,27 @@ def read_letor(
 ) -> RankingData:
     """Read a LETOR file; see the module for the rules.
 
-    `features`: their number (else the largest index); `sort`: bring scattered lines of a query
-    together, in the order of first appearance; `beyond`: what takes the place, with their sign, of
-    values beyond float32 (Istella has some; else they are errors); `limit`: bytes of features that
-    may be taken.
+    Parameters
+    ----------
+    path
+        The file, plain or gzipped.
+    features
+        How many there are; by default the largest index.
+    sort
+        Bring scattered lines of a query together, in the order of first appearance.
+    beyond
+        What takes the place, with their sign, of values beyond float32 (Istella has some); by
+        default they are errors.
+    limit
+        Bytes of features that may be taken.
 
+    Returns
+    -------
+    RankingData
+        One row per line.
+
+    Examples
+    --------
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "small.txt"
     >>> _ = path.write_text("2 qid:7 1:0.5 3:1e-3 #docid = a\\n0 qid:7 2:-1 #docid = b\\n")

@@ -23,6 +23,22 @@ def write_letor(data: RankingData, path: str | Path) -> None:
     """Write labelled data as LETOR text, gzipped if the name ends with `.gz`.
 
     Zeros are left out, but for the last feature, so that the number of features is kept.
+
+    Parameters
+    ----------
+    data
+        Labelled items of numbers.
+    path
+        The file; gzipped if its name ends with .gz.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> path = Path(tempfile.mkdtemp()) / "small.txt"
+    >>> write_letor(RankingData([[0.5, 0.0]], [0, 1], labels=[1]), path)
+    >>> path.read_text()
+    '1 qid:0 1:0.5 2:0\\n'
     """
     target = Path(path)
     with atomic_file(target) as temporary:

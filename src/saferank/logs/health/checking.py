@@ -41,7 +41,12 @@ class FindPolicy(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class LogHealth:
-    """What a check of a log found, and the figures behind it."""
+    """What a check of a log found, and the figures behind it.
+
+    See Also
+    --------
+    check_log : makes one.
+    """
 
     report: CountReport
     findings: tuple[Finding, ...]
@@ -94,6 +99,35 @@ def check_log(
     policy is known, so that ranks can be compared though every list was seen once.
     `rank_from=None` finds out whether ranks count from 0 or 1. The other options are those of
     `count`.
+
+    Parameters
+    ----------
+    log
+        As in `count`.
+    items
+        Tell how much of what could be shown was shown.
+    engine, columns, where, top, use_sessions, exclude
+        As in `count`.
+    rank_from
+        The log's first rank; None finds out whether ranks count from 0 or 1.
+    production
+        What to find in the items' production scores (`policies.production_finding`).
+    policy
+        Tells whether production's policy is known, so that ranks can be compared though every list
+        was seen once.
+
+    Returns
+    -------
+    LogHealth
+        Findings, and the figures behind them.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> rows = {"query_id": ["q", "q"], "doc_id": ["a", "b"], "rank": [1, 2], "click": [0, 1]}
+    >>> log = pa.table(rows)
+    >>> check_log(log).report.rows
+    2
     """
     options: dict[str, Any] = {
         "engine": engine, "columns": columns, "where": where, "top": top,
