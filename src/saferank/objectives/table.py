@@ -18,10 +18,13 @@ from saferank.objectives.in_rankings import ranking_goal
 
 
 def _utility(_: Context) -> Objective:
+    """Exposure times gain, summed over documents."""
     return Objective(lambda omega, terms: exposure.utility(omega, terms.gain))
 
 
 def _prpo(context: Context) -> Objective:
+    """PRPO: utility that stops paying once exposure leaves production's neighbourhood."""
+
     def reward(omega: Floats, terms: Terms) -> ValueSlope:
         return exposure.prpo(omega, terms.gain, omega0=terms.omega0, delta=context.delta)
 
@@ -34,6 +37,7 @@ def floor_price(largest_gain: float) -> float:
 
 
 def _prpo_floor(context: Context) -> Objective:
+    """PRPO with a price on leaving the neighbourhood at all."""
     price = floor_price(context.largest_gain)
 
     def reward(omega: Floats, terms: Terms) -> ValueSlope:
@@ -45,10 +49,13 @@ def _prpo_floor(context: Context) -> Objective:
 
 
 def _lambda(context: Context) -> Objective:
+    """Utility by swaps of pairs, as LambdaRank does: for trees."""
     return replace(_utility(context), goal=pair_goal)
 
 
 def _lambda_prpo(context: Context) -> Objective:
+    """PRPO by swaps of pairs."""
+
     def limits(terms: Terms) -> tuple[Floats, Floats]:
         return exposure.prpo_limits(terms.omega0, context.delta)
 
@@ -67,10 +74,12 @@ def _safe(context: Context, *, spread: float, terms_: int) -> Objective:
 
 
 def _safe_ips(context: Context) -> Objective:
+    """Utility less the exposure-based risk (Gupta et al., 2023)."""
     return _safe(context, spread=1.0, terms_=1)
 
 
 def _safe_dr(context: Context) -> Objective:
+    """The same with every factor of the paper's theorem for DR."""
     click_model = context.require_click_model()
     return _safe(
         context, spread=exposure.trust_spread(click_model.alpha, click_model.beta), terms_=2
@@ -78,6 +87,7 @@ def _safe_dr(context: Context) -> Objective:
 
 
 def _ppo(context: Context) -> Objective:
+    """PPO on whole rankings: a ratio that is clipped as PRPO's ceiling."""
     # the same neighbourhood as PRPO's ceiling: a ratio of at most 1 / delta
     clip = partial(action.ppo, epsilon=1 / context.delta - 1)
     return Objective(clip, goal=ranking_goal)
@@ -89,10 +99,12 @@ def _action_risk(context: Context, risk: Callable[..., ValueSlope], scale: float
 
 
 def _crm(context: Context) -> Objective:
+    """CRM on whole rankings: the mean less a multiple of its standard deviation."""
     return _action_risk(context, action.variance, 1.0)
 
 
 def _vcrm(context: Context) -> Objective:
+    """The same with a bound of the variance in its place."""
     # rewards reach the total weight of the ranks, so their second moment is at most Z^2 d2
     return _action_risk(context, action.divergence, float(context.weights.sum()))
 
