@@ -157,3 +157,22 @@ def test_a_fixed_ranking_tells_by_clicks_and_not_by_ranks():
     for name in ("cips", "cdr"):
         result = evaluate_clicks(reversed_top, items, counts, production, estimator=name, **options)
         assert result.new.estimate == pytest.approx(truth, rel=0.02)
+
+
+@pytest.mark.parametrize("name", ["interpol", "cips", "cdr"])
+def test_intervals_reach_as_far_as_what_was_never_shown(name):
+    items, counts, click_model = world(
+        20_000, lambda items: 1e3 * np.random.default_rng(0).normal(size=items.documents)
+    )
+    production = ProductionPolicy.observed(counts)
+    new = production.rank_probabilities(5) @ np.arange(5, 0, -1) + 0.8 * items.labels
+    result = evaluate_clicks(
+        new, items, counts, production, estimator=name, deployed="sorted",
+        click_model=click_model, predictions=np.full(items.documents, 0.4),
+    )  # fmt: skip
+    wanted = ProductionPolicy.sorted(new, items.offsets).rank_probabilities(5)
+    rates = click_model.alpha * (items.labels / 4)[:, None] + click_model.beta
+    share = np.repeat(counts.sessions / counts.total, np.diff(items.offsets))[:, None]
+    gap = result.interval("normal", of="new")
+    assert 0.5 < result.support.share < 0.99
+    assert gap.lower <= float((share * wanted * rates).sum()) <= gap.upper

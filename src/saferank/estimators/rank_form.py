@@ -149,6 +149,25 @@ class ClickEstimator:
     """Where production must show what the policy shows: at that rank, anywhere, or near it."""
     assumes: tuple[str, ...]
     window: int = 0
+    fills: Literal["nothing", "predictions", "beta"] = "nothing"
+    """What stands for the click rate of what the log cannot tell of."""
+
+    def unknown(self, evidence: RankEvidence, policy: Floats) -> tuple[Floats, Floats]:
+        """How far too high and too low each query may be for what the log cannot tell of.
+
+        Click rates there may be anything from 0 to 1.
+        """
+        out_of_sight = policy * (1 - self.supported(evidence))
+        rates = np.zeros_like(policy)
+        if self.fills == "predictions":
+            rates = evidence.predicted_clicks()
+        elif self.fills == "beta":
+            rates = rates + evidence.known_click_model().beta
+        high, low = (
+            flat.query_sums((out_of_sight * part).sum(axis=1), evidence.counts.offsets)
+            for part in (rates, 1 - rates)
+        )
+        return high, low
 
     def supported(self, evidence: RankEvidence) -> Floats:
         """1 where the log can tell of a document at a rank, else 0: documents x ranks."""
@@ -169,13 +188,13 @@ def interpolation(window: int) -> ClickEstimator:
     """INTERPOL with a window of so many ranks to each side."""
     near = f"Between ranks up to {window} apart, clicks follow the click model."
     form = partial(interpolated, window=window)
-    return ClickEstimator(form, "window", (_BY_ITEM, near), window)
+    return ClickEstimator(form, "window", (_BY_ITEM, near), window, fills="beta")
 
 
 CLICK_ESTIMATORS: dict[str, ClickEstimator] = {
     "ipm": ClickEstimator(item_position, "rank", (_BY_ITEM,)),
-    "ipm-dr": ClickEstimator(item_position_dr, "rank", (_BY_ITEM,)),
+    "ipm-dr": ClickEstimator(item_position_dr, "rank", (_BY_ITEM,), fills="predictions"),
     "interpol": interpolation(1),
     "cips": ClickEstimator(click_based, "document", (_BY_ITEM, _MODEL, _PREDICTED)),
-    "cdr": ClickEstimator(click_based_dr, "document", (_BY_ITEM, _MODEL)),
+    "cdr": ClickEstimator(click_based_dr, "document", (_BY_ITEM, _MODEL), fills="predictions"),
 }

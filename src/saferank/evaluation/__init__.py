@@ -1,5 +1,6 @@
 """Evaluation: policies by their scores, off-policy estimates with intervals, and the truth."""
 
+from saferank.evaluation.clicks_by_rank import evaluate_clicks
 from saferank.evaluation.intervals import INTERVALS, Interval, interval
 from saferank.evaluation.intervals import QueryScores as QueryScores
 from saferank.evaluation.lower_bound import LowerBound as LowerBound
@@ -17,6 +18,7 @@ __all__ = [
     "Interval",
     "LogRows",
     "evaluate",
+    "evaluate_clicks",
     "interval",
     "lower_bound",
     "truth",

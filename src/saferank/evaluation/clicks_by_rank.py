@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -36,12 +36,26 @@ class ClickEvaluation:
     support: Support
     estimator: str
     assumes: tuple[str, ...]
+    unknown: tuple[float, float]
+    """How far estimates may be too high and too low for what the log never shows."""
 
     def interval(
-        self, method: str = "clustered", confidence: float = 0.95, *, seed: int = 0
+        self,
+        method: str = "clustered",
+        confidence: float = 0.95,
+        *,
+        of: Literal["new", "production", "difference"] = "difference",
+        seed: int = 0,
     ) -> Interval:
-        """The interval of the difference to production."""
-        return interval(self.difference, method, confidence, seed=seed)
+        """An interval, by default of the difference to production.
+
+        It reaches as far as clicks on what the log never shows can: from none to always.
+        """
+        own = interval(getattr(self, of), method, confidence, seed=seed)
+        if of == "production":
+            return own
+        high, low = self.unknown
+        return replace(own, lower=own.lower - high, upper=own.upper + low)
 
     def to_dict(
         self, method: str = "clustered", confidence: float = 0.95, *, seed: int = 0
@@ -52,7 +66,7 @@ class ClickEvaluation:
             "assumes": list(self.assumes),
             "support": self.support.to_dict(),
             **{
-                name: interval(getattr(self, name), method, confidence, seed=seed).to_dict()
+                name: self.interval(method, confidence, of=name, seed=seed).to_dict()
                 for name in ("new", "production", "difference")
             },
         }
@@ -87,6 +101,10 @@ def evaluate_clicks(
     click_model : for estimators that weigh ranks against each other.
     predictions : relevance of each document by a regression on other sessions, for DR.
     deployed : "sampled" or "sorted": how the new ranker's scores become rankings.
+
+    Returns
+    -------
+    Scores of new ranker, production and difference; `interval()` is that of the difference.
 
     Raises
     ------
@@ -133,6 +151,8 @@ def _evaluate(
     own = _own_clicks(evidence)
     new = _CONTROLS[control](form.form(evidence, policy), evidence)
     counts = evidence.counts
+    share = counts.sessions / max(counts.total, 1)
+    high, low = (float(share @ part) for part in form.unknown(evidence, policy))
     return ClickEvaluation(
         new=_measured(new, counts),
         production=_measured(own, counts),
@@ -140,6 +160,7 @@ def _evaluate(
         support=support,
         estimator=name,
         assumes=form.assumes,
+        unknown=(high, low),
     )
 
 
