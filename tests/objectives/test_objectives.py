@@ -1,12 +1,15 @@
+from itertools import permutations
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 
 from saferank.clicks import ClickModel, trust_bias
 from saferank.errors import InputError
 from saferank.objectives import OBJECTIVES, Context, Terms, schedule
-from saferank.objectives.exposure import prpo, prpo_floor, risk_factor, trust_spread, utility
+from saferank.objectives.exposure import keep, prpo, prpo_floor, risk_factor, trust_spread, utility
 from saferank.objectives.in_rankings import ranking_goal
 
 floats = st.lists(st.floats(0, 1), min_size=4, max_size=4).map(np.array)
@@ -82,12 +85,59 @@ def test_the_floor_never_pays_for_leaving_the_interval(omega, omega0, gain, delt
 
 
 @given(st.floats(0, 1e6))
+def test_the_price_of_keep_is_above_the_largest_gain(largest):
+    reward = OBJECTIVES["keep"].build(Context(9, 0.5, np.ones(1), None, largest)).reward
+    worst = Terms(np.array([-largest, 0.0]), np.array([0.5, 0.5]), np.ones(2))
+    assert (reward(np.array([0.1, 0.1]), worst).slope > largest).all()
+
+
+@given(st.floats(0, 1e6))
 def test_the_price_of_the_floor_is_above_the_largest_gain(largest):
     weights = np.array([1.0])
     reward = OBJECTIVES["prpo-floor"].build(Context(9, 0.5, weights, None, largest)).reward
     best = Terms(np.array([largest]), np.array([0.5]), np.ones(1))
     # at twice its ceiling, the best document would rather give its exposure away
     assert reward(np.array([2.0]), best).slope[0] < -largest
+
+
+@given(floats, floats, gains, deltas)
+def test_keep_is_utility_above_the_floor_and_less_below(omega, omega0, gain, delta):
+    kept = keep(omega, gain, omega0=omega0, delta=delta, price=4.0)
+    above = omega >= omega0 * delta
+    assert kept.value[above] == pytest.approx(utility(omega, gain).value[above])
+    assert (kept.value <= utility(omega, gain).value + 1e-12).all()
+    # no ceiling: whatever rises is paid for in full
+    assert np.array_equal(kept.slope[above], gain[above])
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_no_mixture_of_rankings_gains_by_breaking_what_is_to_be_kept(seed):
+    """The best distribution over all rankings, by a linear programme: its floors hold."""
+    rng = np.random.default_rng(seed)
+    weights, delta = np.array([1.0, 0.7, 0.5]), rng.uniform(0.2, 1)
+    orders = np.array(list(permutations(range(4))))
+    exposures = np.zeros((len(orders), 4))  # of each ranking
+    for rank, weight in enumerate(weights):
+        exposures[np.arange(len(orders)), orders[:, rank]] = weight
+    omega0 = rng.dirichlet(np.full(len(orders), 0.2)) @ exposures
+    gain = rng.normal(size=4) * 10 ** rng.uniform(-2, 2)
+    if seed == 0:
+        gain = np.array([-1.0, 1.0, -1.0, 1.0])  # M above |gain| alone would not do here
+    price = 1.01 * np.abs(gain).max()
+    owed = price + np.maximum(0, -gain)
+    # variables: the share of each ranking, then what each document lacks
+    costs = np.concatenate([-exposures @ gain, owed])
+    lacks = np.hstack([-exposures.T, -np.eye(4)])
+    best = linprog(
+        costs, A_ub=lacks, b_ub=-delta * omega0,
+        A_eq=[[1.0] * len(orders) + [0.0] * 4], b_eq=[1.0],
+    )  # fmt: skip
+    assert best.x[-4:] == pytest.approx(np.zeros(4), abs=1e-9)
+    omega = best.x[:-4] @ exposures
+    value = keep(omega, gain, omega0=omega0, delta=delta, price=price).value.sum()
+    assert value == pytest.approx(-best.fun, rel=1e-9)
+    for other in rng.dirichlet(np.ones(len(orders)), 50) @ exposures:
+        assert keep(other, gain, omega0=omega0, delta=delta, price=price).value.sum() <= value
 
 
 def test_zero_exposure_in_production_is_no_special_case():

@@ -22,6 +22,9 @@ from saferank.objectives.table import ObjectiveLike, objective_entry
 from saferank.plackett_luce import GRADIENTS
 from saferank.scorers.networks import ModuleFactory
 
+FLOORED = ("keep", "prpo-floor")
+"""Objectives that hold every document up, so that a promise to keep a share can be learned."""
+
 STARTS = ("production", "add", "scratch")
 
 
@@ -91,8 +94,8 @@ class Recipe:
         return recipe if recipe.keep is None else recipe._promising("start" in changes)
 
     def _promising(self, start_given: bool) -> Recipe:
-        floored = self.objective == "prpo-floor"
-        rule = "used with prpo-floor (the method if none is named), as no other has a floor"
+        floored = self.objective in FLOORED
+        rule = f"used with {' or '.join(FLOORED)}, as no other objective has a floor"
         require(floored, "keep", rule, self.objective)
         require(
             self.delta in (None, self.keep), "delta", f"left out, as `keep` sets it to {self.keep}",
@@ -172,6 +175,7 @@ METHODS: dict[str, Recipe] = {
     "prpo": Recipe("dr", "prpo", start="production"),
     "prpo-ips": Recipe("affine-ips", "prpo", start="production"),
     "prpo-floor": Recipe("dr", "prpo-floor", start="production"),
+    "keep": Recipe("dr", "keep", start="production"),
     "lambda": Recipe("dr", "lambda"),
     "lambda-prpo": Recipe("dr", "lambda-prpo", start="production"),
     "ppo": Recipe("dr", "ppo", start="production", samples=100),

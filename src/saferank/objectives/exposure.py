@@ -75,6 +75,36 @@ def prpo_floor(
     )
 
 
+def keep(omega: Floats, gain: Floats, *, omega0: Floats, delta: float, price: float) -> ValueSlope:
+    r"""Utility with a price on falling below a share of production's exposure, and no ceiling.
+
+    .. math:: \mu\,\omega - (M + \max(0, -\mu)) \max(0, \delta\,\omega_0 - \omega)
+
+    What a promise fears is exposure that falls: a document that production hardly shows may rise
+    as far as its gain carries it. Below its floor a document pays back what a negative gain would
+    earn it there, so that with M above the largest gain the penalty is exact: whatever exposure
+    it lacks is worth more to it than to any other document.
+
+    Parameters
+    ----------
+    omega, gain, omega0 : one value per document.
+    delta : the share of `omega0` to keep, in (0, 1].
+    price : M.
+
+    Returns
+    -------
+    ValueSlope
+        One value and one slope per document.
+
+    >>> keep(np.array([0.1, 0.9]), np.ones(2), omega0=np.array([0.4, 0.4]), delta=0.5, price=2.0)
+    ValueSlope(value=array([-0.1,  0.9]), slope=array([3., 1.]))
+    """
+    floor, _ = prpo_limits(omega0, delta)
+    owed = price + np.maximum(0, -gain)
+    below = omega < floor * (1 - _TIE)
+    return ValueSlope(omega * gain - owed * shortfall(omega, omega0, delta), gain + owed * below)
+
+
 def divergence(omega: Floats, *, omega0: Floats, total: Floats) -> ValueSlope:
     r"""A document's share of the Rényi divergence of exposures: :math:`\omega^2/(\omega_0 Z_q)`.
 

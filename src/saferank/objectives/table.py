@@ -32,7 +32,7 @@ def _prpo(context: Context) -> Objective:
 
 
 def floor_price(largest_gain: float) -> float:
-    """A price strictly above the largest gain, so that PRPO's floor is exact."""
+    """A price strictly above the largest gain, so that a floor is exact."""
     return 1.01 * largest_gain if largest_gain > 0 else 1.0
 
 
@@ -42,6 +42,17 @@ def _prpo_floor(context: Context) -> Objective:
 
     def reward(omega: Floats, terms: Terms) -> ValueSlope:
         return exposure.prpo_floor(
+            omega, terms.gain, omega0=terms.omega0, delta=context.delta, price=price
+        )
+
+    return Objective(reward)
+
+
+def _keep(context: Context) -> Objective:
+    price = floor_price(context.largest_gain)
+
+    def reward(omega: Floats, terms: Terms) -> ValueSlope:
+        return exposure.keep(
             omega, terms.gain, omega0=terms.omega0, delta=context.delta, price=price
         )
 
@@ -146,6 +157,7 @@ OBJECTIVES: dict[str, Entry] = {
     "safe-dr": Entry(_safe_dr, delta="0.95"),
     "prpo": Entry(_prpo, delta="100/N"),
     "prpo-floor": Entry(_prpo_floor, delta="100/N"),
+    "keep": Entry(_keep, delta="100/N"),
     "lambda": Entry(_lambda),
     "lambda-prpo": Entry(_lambda_prpo, delta="100/N"),
     "ppo": Entry(_ppo, delta="0.5"),
