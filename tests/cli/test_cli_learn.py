@@ -37,7 +37,10 @@ def test_learn_writes_a_ranker_with_its_promise(folder, tmp_path):
     assert result.exit_code == 0
     assert told["promise"] == "keep 0.9, slack 0.01"
     assert told["sessions learned from"] == 2000
-    assert told["method"] == "prpo-floor"
+    assert told["method"] == "keep"
+    assert 0 < told["way from production that it allows"] <= 1
+    assert told["queries that keep it by themselves"] == 1
+    assert not any("By itself" in note for note in told["notes"])
     assert any("items need that score wherever it is served" in note for note in told["notes"])
     ranker = Ranker.load(tmp_path / "run")
     items = read_items(folder / "items.parquet")
@@ -60,6 +63,16 @@ def test_learn_writes_a_ranker_with_its_promise(folder, tmp_path):
     assert np.array_equal(same, production)
 
 
+def test_where_production_sorts_learn_says_that_the_promise_needs_the_guard(folder, tmp_path):
+    result = run(
+        folder, "--counts", folder / "counts.parquet", "--keep", 0.9, "--steps", 50,
+        "--production-policy", "sorted", "-o", tmp_path / "run", "--json",
+    )  # fmt: skip
+    told = json.loads(result.stdout)
+    assert told["queries that keep it by themselves"] < 1
+    assert any("serve it with the guard" in note for note in told["notes"])
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
@@ -69,7 +82,7 @@ def test_learn_writes_a_ranker_with_its_promise(folder, tmp_path):
         (("--bias", "magic", "--counts", "{}/counts.parquet"), "a bias.json or one of"),
         (
             ("--method", "dr", "--keep", "0.9", "--counts", "{}/counts.parquet"),
-            "`keep` must be used with prpo-floor",
+            "`keep` must be used with keep or prpo-floor",
         ),
         (("--validation-items", "x", "--counts", "{}/counts.parquet"), "items and counts together"),
     ],

@@ -41,6 +41,8 @@ def moments(gain, users, predictions=None, scores=SCORES, relevance=RELEVANCE, r
         ("affine-ips", TRUST),
         ("dr", POSITION),
         ("dr", TRUST),
+        ("evidence-dr", POSITION),
+        ("evidence-dr", TRUST),
     ],
 )
 def test_unbiased_under_top_k(gain, users):
@@ -97,6 +99,21 @@ def test_never_shown_documents():
     assert ESTIMATORS["affine-ips"].documents(evidence)[1] == 0
     assert ESTIMATORS["dr"].documents(evidence)[1] == 0.7
     assert ESTIMATORS["click-model"].documents(evidence)[1] == pytest.approx(0.5)
+
+
+@given(st.integers(1, 10**6), st.integers(1, 1000))
+def test_the_regression_is_trusted_as_far_as_impressions_warrant(sessions, features):
+    """Between IPS, without any, and DR, with many; in their proportion where DR is linear."""
+    users = trust_bias()
+    counts = Counts([0, 2], [[sessions, 0, 0, 0, 0], [0] * 5], [[0] * 5, [0] * 5], [sessions])
+    known = from_log(counts, users, users.alpha + users.beta)
+    evidence = Evidence(counts, users, known, np.array([0.5, 0.7]), features=features)
+    low, middle, high = (
+        ESTIMATORS[name].documents(evidence) for name in ("affine-ips", "evidence-dr", "dr")
+    )
+    trust = sessions / (sessions + 100 * features)
+    assert middle == pytest.approx((1 - trust) * low + trust * high)
+    assert middle[1] == pytest.approx(trust * 0.7)
 
 
 def test_clipping_touches_propensities_and_not_the_metric():

@@ -255,7 +255,7 @@ def test_keep_is_written_into_the_ranker(production, counts):
     assert (ranker.provenance.keep, ranker.provenance.slack, ranker.provenance.recipe["delta"]) == (
         0.9,
         0.01,
-        0.9,
+        0.5,
     )
 
 

@@ -1,5 +1,7 @@
 """Learning under a promise: it is kept on every query that was learned from and stopped by."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from worlds import exposure as enumerated
@@ -8,14 +10,17 @@ from saferank.clicks import simulate, trust_bias
 from saferank.data import RankingData, synthetic
 from saferank.errors import InputError
 from saferank.learning import RankingEstimator, Settings, learn
-from saferank.learning.descent import Part, Training, evaluate
+from saferank.learning.descent import Part
+from saferank.learning.families import Run, family
+from saferank.learning.goals import ImitationGoal
 from saferank.learning.learning import _Run
-from saferank.learning.promises import PromisedGoal
+from saferank.learning.promises import take_back
 from saferank.learning.recipe import METHODS
 from saferank.objectives import OBJECTIVES, Context, Terms
-from saferank.objectives.goals import QueryBlock
 from saferank.objectives.in_exposures import ExposureGoal
 from saferank.plackett_luce import exposure
+from saferank.scorers.tree_scorer import TreeScorer
+from saferank.scorers.tree_text import Forest
 
 USERS = trust_bias()
 WEIGHTS = USERS.alpha + USERS.beta
@@ -46,7 +51,7 @@ def losses(scores, shown, data, keep):
 
 
 @pytest.mark.parametrize("given", ["scores", "ranker", "ranker of another kind"])
-@pytest.mark.parametrize("keep", [0.9, 0.6])
+@pytest.mark.parametrize("keep", [0.9, 0.4])
 def test_the_promise_holds_on_every_query(given, keep, production, counts):
     shown = production.scores(WORLD.train)
     scorer = "linear" if given == "ranker of another kind" else "mlp"
@@ -59,7 +64,9 @@ def test_the_promise_holds_on_every_query(given, keep, production, counts):
     scores = ranker.scores(data)
     assert max(losses(scores, shown, data, keep)) <= 0.01 + 1e-9
     assert not np.array_equal(scores, shown)
-    assert ranker.provenance.method == "prpo-floor"
+    assert ranker.provenance.holding == 1
+    assert 0 < ranker.provenance.way <= 1
+    assert ranker.provenance.method == "keep"
     assert (ranker.provenance.keep, ranker.provenance.slack) == (keep, 0.01)
 
 
@@ -74,53 +81,105 @@ def test_the_start_is_production_to_the_bit(scorer, counts):
         settings=Settings(steps=50, least=25, rounds=10),
     )  # fmt: skip
     assert np.array_equal(ranker.scores(data), shown)
-    assert (
-        ranker.provenance.history["steps"][int(np.argmax(ranker.provenance.history["values"]))] == 0
-    )
+    assert ranker.provenance.way == 0
 
 
-def test_no_step_is_taken_that_breaks_it_where_the_start_keeps_it(monkeypatch, production, counts):
-    """Steps that pay well on validation and break the promise there: the start remains."""
-    shown = production.scores(WORLD.train)
-    data = RankingData(WORLD.train.features, WORLD.train.offsets, production=shown)
-    settings = Settings(steps=60, least=20, hidden=(16,), learning_rate=0.3)
-    free = learn(data, counts, USERS, method="dr", start="add", settings=settings)
-    assert max(losses(free.scores(data), shown, data, 0.9)) > 0.01
-    monkeypatch.setattr(Training, "_step", _towards(free))
-    ranker = learn(data, counts, USERS, keep=0.9, settings=settings)
-    assert np.array_equal(ranker.scores(data), shown)
+class Shift:
+    """A scorer of given scores: the way is a straight line in them."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def scores(self, features):
+        return self.values[: len(features)]
+
+    def towards(self, start, way):
+        return Shift((1 - way) * start.values + way * self.values)
 
 
-def _towards(other):
-    """A step that jumps to another ranker's parameters, whatever the goal."""
-
-    def step(self, queries):
-        del queries
-        self.module.load_state_dict(other.scorer.module.state_dict())
-
-    return step
+def promised_part(shown, gain, weights, offsets, omega0=None):
+    data = RankingData(np.zeros((shown.size, 1)), offsets)
+    if omega0 is None:
+        omega0 = np.concatenate([enumerated(shown[a:b], weights) for a, b in pairwise(offsets)])
+    terms = Terms(gain, omega0, np.full(shown.size, weights.sum()))
+    objective = OBJECTIVES["utility"].build(Context(100, 1.0, weights, None))
+    goal = ExposureGoal(offsets.size - 1, objective, terms, weights, np.full(offsets.size - 1, 0.5))
+    return Part(data, goal)
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_broken_promise_is_worth_less_than_production(seed):
-    """Whatever the gains: also where the objective alone would rather break it."""
+def test_what_was_learned_is_taken_back_as_far_as_needed_and_no_further(seed):
     rng = np.random.default_rng(seed)
     weights, offsets = np.array([1.0, 0.6]), np.array([0, 4, 8])
     shown = rng.normal(size=8)
-    omega0 = np.concatenate([enumerated(shown[:4], weights), enumerated(shown[4:], weights)])
-    gain = rng.normal(size=8) * 10 ** rng.uniform(-3, 3)
-    terms = Terms(gain, omega0, np.full(8, weights.sum()))
-    objective = OBJECTIVES["utility"].build(Context(100, 1.0, weights, None))
-    goal = ExposureGoal(2, objective, terms, weights, np.array([0.999, 0.001]))
-    data = RankingData(np.zeros((8, 1)), offsets)
-    best = np.where(gain > 0, 5.0, -5.0) + shown
-    part = Part(data, PromisedGoal(goal, 0.9, 0.01))
-    start, end = (evaluate(part, scores)[0] for scores in (shown, best))
-    place = QueryBlock(np.arange(2), slice(0, 8), offsets)
-    assert evaluate(Part(data, goal), best)[0] > evaluate(Part(data, goal), shown)[0]
-    assert part.goal.broken(best, place).any()
-    assert start == evaluate(Part(data, goal), shown)[0]
-    assert end < start
+    gain = rng.random(8)
+    part = promised_part(shown, gain, weights, offsets)
+    learned, start = Shift(shown + 4 * gain), Shift(shown)
+    scorer, kept = take_back(learned, start, part, part, (0.8, 0.01))
+
+    def worst(way):
+        new, old = (
+            [enumerated(s[a:b], weights) for a, b in ((0, 4), (4, 8))]
+            for s in (learned.towards(start, way).values, shown)
+        )
+        return max(
+            sum(max(0.0, 0.8 * o - n) for n, o in zip(*pair, strict=True))
+            for pair in zip(new, old, strict=True)
+        )
+
+    allowed = 0.01 * weights.sum() + 1e-9
+    assert kept.holding == 1
+    assert kept.way == 1 or 0 < kept.way < 1
+    assert worst(kept.way) <= allowed
+    assert kept.way == 1 or worst(kept.way + 1 / 512) > allowed
+    assert np.allclose(scorer.scores(np.zeros((8, 1))), learned.towards(start, kept.way).values)
+
+
+def test_a_point_of_the_way_that_is_worth_less_than_the_start_is_not_taken():
+    rng = np.random.default_rng(1)
+    shown, gain = rng.normal(size=4), rng.random(4)
+    part = promised_part(shown, gain, np.array([1.0, 0.6]), np.array([0, 4]))
+    scorer, kept = take_back(
+        Shift(shown - 3 * gain), start := Shift(shown), part, part, (0.5, 0.01)
+    )
+    assert (kept.way, kept.holding) == (0.0, 1.0)
+    assert scorer is start
+
+
+def test_where_the_start_breaks_the_promise_no_query_loses_more_than_at_the_start():
+    """Production sorts: drawing from its scores keeps 0.9 on no query."""
+    weights, offsets = np.array([1.0, 0.6]), np.array([0, 4])
+    shown = np.array([2.0, 1.0, 0.0, -1.0])
+    omega0 = np.array([1.0, 0.6, 0.0, 0.0])
+    part = promised_part(shown, np.array([0.1, 0.2, 0.9, 0.5]), weights, offsets, omega0)
+    learned, start = Shift(shown + np.array([0.0, 0.0, 3.0, 1.0])), Shift(shown)
+    scorer, kept = take_back(learned, start, part, part, (0.9, 0.01))
+    assert (kept.way, kept.holding) == (0.0, 0.0)
+    assert scorer is start
+
+
+@pytest.mark.parametrize("scorer", ["linear", "mlp", "trees"])
+def test_the_way_from_a_start_to_what_was_learned(scorer):
+    kind, rng = family(scorer), np.random.default_rng(0)
+    data = RankingData(rng.normal(size=(200, 5)), np.arange(0, 201, 10))
+    features = data.features
+    start = kind.fresh(data.width, Settings(hidden=(4,)), 0)
+    part = Part(data, ImitationGoal(data.queries, rng.normal(size=data.documents)))
+    origin = start.copy()
+    run = Run(Settings(steps=20, least=10, rounds=5, learning_rate=0.1), 0)
+    learned, _ = kind.fit(start, part, part, run)
+    ends = origin.scores(features), learned.scores(features)
+    assert not np.array_equal(*ends)
+    half = learned.towards(origin, 0.5)
+    if scorer != "mlp":  # straight in the scores, too
+        assert np.allclose(half.scores(features), sum(ends) / 2, atol=1e-5)
+    near = learned.towards(origin, 1e-6).scores(features)
+    assert np.allclose(near, ends[0], rtol=1e-3, atol=1e-3)
+    assert np.array_equal(learned.scores(features), ends[1])
+    assert np.array_equal(origin.scores(features), ends[0])
+    if scorer == "trees":  # written and read as it is
+        again = TreeScorer(Forest.parse(half.text))
+        assert np.array_equal(again.scores(features), half.scores(features))
 
 
 def test_the_price_is_above_every_gain_of_validation_too():
@@ -148,10 +207,10 @@ def test_what_does_not_go_with_a_promise_is_one_sentence(counts, production):
     given = {"production": shown, "keep": 0.9}
     own = lambda width: None  # noqa: E731
     for options, sentence in (
-        ({"method": "prpo"}, "`keep` must be used with prpo-floor .*; got 'prpo'"),
-        ({"method": "dr"}, "`keep` must be used with prpo-floor .*; got 'utility'"),
-        ({"objective": "lambda-prpo"}, "`keep` must be used with prpo-floor"),
-        ({"delta": 0.5}, "`delta` must be left out, as `keep` sets it to 0.9; got 0.5"),
+        ({"method": "prpo"}, "`keep` must be used with keep or prpo-floor.*; got 'prpo'"),
+        ({"method": "dr"}, "`keep` must be used with keep or prpo-floor.*; got 'utility'"),
+        ({"objective": "lambda-prpo"}, "`keep` must be used with keep or prpo-floor"),
+        ({"delta": 0.9}, "`delta` must be left out, as `keep` sets it to 0.5; got 0.9"),
         ({"start": "scratch"}, "`start` must be production or add with `keep`; got 'scratch'"),
         ({"production": None}, "`production` must be given to add to it or to keep a share"),
         ({"scorer": own}, "`scorer` must be linear, mlp or trees with `keep`"),
@@ -164,4 +223,4 @@ def test_the_estimator_takes_a_promise_too(counts, production):
     shown = production.scores(WORLD.train)
     estimator = RankingEstimator(keep=0.9, settings=Settings(steps=2, least=1))
     estimator.fit(WORLD.train, counts, USERS, production=shown)
-    assert estimator.ranker_.provenance.method == "prpo-floor"
+    assert estimator.ranker_.provenance.method == "keep"

@@ -22,6 +22,13 @@ STILL_BETTER = (
 )
 
 
+NOT_BY_ITSELF = (
+    "By itself this ranker keeps the promise on {:.1%} of the queries it was learned from, as "
+    "drawing from scores does not do what production does (a production that sorts, say): serve it "
+    "with the guard (certify --guard, rank --guard), which keeps it on every query."
+)
+
+
 def learn(
     items: Annotated[Path, typer.Option(help="Items: Parquet, CSV or LETOR text.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the learned ranker.")],
@@ -39,13 +46,13 @@ def learn(
     ] = None,
     method: Annotated[
         str | None,
-        typer.Option(help="A method by name. [prpo; with --keep prpo-floor]", show_default=False),
+        typer.Option(help="A method by name. [prpo; with --keep keep]", show_default=False),
     ] = None,
     keep: Annotated[
         float | None,
         typer.Option(
-            help="Aim to keep this share of every document's exposure under production; takes "
-            "prpo-floor.",
+            help="Keep this share of every document's exposure under production; takes the method "
+            "keep, and goes as far from production as that allows.",
             show_default=False,
         ),
     ] = None,
@@ -152,7 +159,7 @@ def learn(
 def _tell(provenance: Any, output: Path, notes: list[str], following: str, json: bool) -> None:
     history = provenance.history
     best = max(range(len(history["values"])), key=history["values"].__getitem__)
-    facts = {
+    facts: dict[str, Any] = {
         "method": provenance.method,
         "delta": str(provenance.recipe["delta"] or "the method's own"),
         "click model": provenance.click_model_from or "none",
@@ -165,10 +172,16 @@ def _tell(provenance: Any, output: Path, notes: list[str], following: str, json:
         if provenance.keep is None
         else f"keep {provenance.keep:g}, slack {provenance.slack:g}",
     }
+    if provenance.way is not None:
+        facts["way from production that it allows"] = provenance.way
+        facts["queries that keep it by themselves"] = provenance.holding
+        if provenance.holding < 1:
+            notes = [*notes, NOT_BY_ITSELF.format(provenance.holding)]
     limit = provenance.recipe["settings"][
         "rounds" if provenance.recipe["scorer"] == "trees" else "steps"
     ]
-    if history["steps"][best] == history["steps"][-1] >= limit:
+    taken_back = provenance.way is not None and provenance.way < 1
+    if history["steps"][best] == history["steps"][-1] >= limit and not taken_back:
         notes = [*notes, STILL_BETTER]
     if json:
         print_json({"output": str(output), "notes": notes, **facts})

@@ -29,6 +29,8 @@ class Evidence:
     """P(document at rank) under production, documents x ranks, where it is needed."""
     labels: Floats | None = None
     """Relevance in [0, 1] of each document, where it is known."""
+    features: int = 1
+    """Number of features that the predictions rest on."""
 
     def __post_init__(self) -> None:
         ranks = self.counts.ranks

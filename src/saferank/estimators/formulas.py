@@ -6,6 +6,8 @@ In every formula :math:`ctr = \sum_k c_k / N_q`, :math:`a = \sum_k n_k \alpha_k 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from saferank._core.flat import Floats, Ints
@@ -61,6 +63,25 @@ def dr(evidence: Evidence) -> Floats:
         evidence.counts.ctr() - expected - evidence.counts.mean_weight(evidence.click_model.beta)
     )
     return predicted + _ratio(excess, evidence.propensities.rho)
+
+
+WARRANT = 100
+"""Impressions per feature at which the regression is trusted by half."""
+
+
+def evidence_dr(evidence: Evidence) -> Floats:
+    r"""Doubly robust, with the regression trusted as far as the log warrants it.
+
+    .. math:: w\hat R + (ctr - a\,w\hat R - b) / \rho_0, \quad w = \frac{n}{n + 100 F}
+
+    n is the number of impressions in the log and F that of features. DR is unbiased whatever the
+    regression says, so that a smaller :math:`\hat R` costs variance and no bias. A regression on a
+    handful of clicks says little of documents that nobody has seen: with few impressions the
+    gains are IPS's, by which a document moves on its own clicks alone; with many they are DR's.
+    """
+    impressions = float(evidence.counts.impressions.sum())
+    trust = impressions / (impressions + WARRANT * evidence.features)
+    return dr(replace(evidence, predictions=trust * dm(evidence)))
 
 
 def click_model(evidence: Evidence) -> Floats:

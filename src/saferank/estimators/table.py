@@ -64,6 +64,7 @@ ESTIMATORS: dict[str, Estimator] = {
     "affine-ips": Estimator(formulas.affine_ips, session_form.affine_ips),
     "dm": Estimator(formulas.dm, session_form.dm, needs="predictions"),
     "dr": Estimator(formulas.dr, session_form.dr, needs="predictions"),
+    "evidence-dr": Estimator(formulas.evidence_dr, needs="predictions"),
     "click-model": Estimator(formulas.click_model),
     "labels": Estimator(formulas.labels, needs="labels"),
 }

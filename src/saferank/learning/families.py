@@ -34,6 +34,9 @@ class Scorer(Protocol):
     def silenced(self) -> Self:
         """A scorer that says 0 for every document and can still learn."""
 
+    def towards(self, start: Any, way: float) -> Self:
+        """The scorer at a share of the way from its start, where training began, to itself."""
+
     def fingerprint(self) -> str:
         """A name for its parameters and what it computes from them."""
 

@@ -24,7 +24,7 @@ from saferank.learning.descent import History, Part
 from saferank.learning.families import Run, Scorer, family
 from saferank.learning.goals import ImitationGoal, PointwiseGoal
 from saferank.learning.problem import Log, label_terms, labelled, terms
-from saferank.learning.promises import promised, settle_start
+from saferank.learning.promises import Kept, settle_start, take_back
 from saferank.learning.ranker import Provenance, Ranker, versions
 from saferank.learning.recipe import METHODS, Recipe, recipe_of
 from saferank.learning.run_key import run_key
@@ -68,10 +68,11 @@ def learn(
     click_model
         What a click means.
     method
-        A name of `METHODS` or a `Recipe`. It is `prpo` unless given, or `prpo-floor` with a promise
+        A name of `METHODS` or a `Recipe`. It is `prpo` unless given, or `keep` with a promise
         to `keep` a share of production's exposure: it then starts at production to the bit, from
         its model where `production` is a ranker of the same kind, else by adding to its scores,
-        which the documents must then carry at serving too.
+        which the documents must then carry at serving too; and it goes as far from there as the
+        promise allows on every query that is learned from.
     production
         The ranker that showed the log's documents, or its scores (one per document); without it,
         propensities are the log's own averages.
@@ -204,6 +205,8 @@ class _Run:
         self.recipe = settle_start(self.recipe, has_model=self._model() is not None)
         self.fitted: Scorer | None = None
         """The regression, once it is fitted."""
+        self.kept: Kept | None = None
+        """How the promise was kept, where there is one."""
         self._scaling: Scaling | None = None
 
     # -- what is learned from ------------------------------------------------------------------
@@ -323,7 +326,7 @@ class _Run:
             self._goal(part, objective, own_terms)
             for part, own_terms in ((log, train_terms), (check_log or log, validation_terms))
         )
-        return goal, promised(check, self.recipe)
+        return goal, check
 
     def _terms(self, log: Log, predictions: Floats | None, *, clip: bool) -> Terms:
         if self.estimator.needs == "labels":
@@ -372,7 +375,13 @@ class _Run:
             for part, aim in zip((at.log, at.validation or at.log), goals, strict=True)
         )
         run = Run(self.recipe.settings, derive(self.seed, "learning"))
-        return at.fit("ranker", family(self.recipe.scorer), start, train, check, run)
+        origin = start.copy()
+        scorer = at.fit("ranker", family(self.recipe.scorer), start, train, check, run)
+        if self.recipe.keep is None or self.recipe.slack is None:
+            return scorer
+        promise = self.recipe.keep, self.recipe.slack
+        scorer, self.kept = take_back(scorer, origin, train, check, promise)
+        return scorer
 
     def _predictions(self, at: Pass) -> tuple[Floats, Floats]:
         """Predicted relevance of training and validation documents."""
@@ -439,6 +448,8 @@ class _Run:
             data=data.fingerprint(),
             keep=self.recipe.keep,
             slack=self.recipe.slack,
+            way=None if self.kept is None else self.kept.way,
+            holding=None if self.kept is None else self.kept.holding,
             history=_plain(histories["ranker"]),
             regression=_plain(histories["regression"]) if "regression" in histories else {},
             versions=versions(),

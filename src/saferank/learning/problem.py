@@ -103,7 +103,7 @@ def terms(
     """Gains of the documents, with propensities clipped for training only."""
     propensities = log.propensities(click_model, weights, averaged=averaged)
     trusted = propensities.clipped(log.counts.total) if clip else propensities
-    evidence = Evidence(log.counts, click_model, trusted, predictions)
+    evidence = Evidence(log.counts, click_model, trusted, predictions, features=log.data.width)
     return Terms(
         estimator.documents(evidence), propensities.omega, total_weight(log.data.offsets, weights)
     )

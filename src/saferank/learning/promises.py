@@ -1,27 +1,46 @@
-"""Learning under a promise (keep, slack): where it starts, and which step may be taken.
+r"""Learning under a promise (keep, slack): where it starts, and how far it may go.
 
 An objective with a floor takes the incentive away to break the promise; a scorer that all queries
-share may break it all the same. So the start is production to the bit, which keeps any promise, and
-no step is taken that breaks the promise on a validation query.
+share may break it all the same. So learning starts at production to the bit, which keeps any
+promise, and what was learned is then taken back towards that start until every query that was
+learned from or stopped by keeps it: the largest share of the way that does.
+
+Such a query is one of n that could have set the share. A new query of the same kind breaks the
+promise with probability 1/(n + 1) at most, as that takes a loss larger than all of theirs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from saferank._core import flat
 from saferank._core.flat import Floats
 from saferank.errors import InputError
+from saferank.learning.descent import Part, evaluate
+from saferank.learning.families import Scorer
 from saferank.learning.recipe import Recipe
 from saferank.objectives.exposure import shortfall
-from saferank.objectives.goals import Goal, QueryBlock, ValueGradient
 from saferank.objectives.in_exposures import ExposureGoal
 from saferank.plackett_luce import exposure
 
 # Exposures are known to this, times the largest rank weight; the certificate allows for as much.
 _TOLERANCE = 1e-9
+
+_HALVINGS = 10
+"""The share of the way is found to 1/1024."""
+
+
+class Kept(NamedTuple):
+    """How a promise was kept."""
+
+    way: float
+    """The share of the way from the start to what was learned."""
+    holding: float
+    """The share of the queries learned from that keep the promise by themselves."""
 
 
 def settle_start(recipe: Recipe, *, has_model: bool) -> Recipe:
@@ -40,53 +59,77 @@ def settle_start(recipe: Recipe, *, has_model: bool) -> Recipe:
     return replace(recipe, start="add")
 
 
-def promised(goal: Goal, recipe: Recipe) -> Goal:
-    """The goal by which steps are chosen: under the recipe's promise, where it makes one."""
-    if recipe.keep is None or recipe.slack is None or not isinstance(goal, ExposureGoal):
-        return goal
-    return PromisedGoal(goal, recipe.keep, recipe.slack)
+def take_back(
+    learned: Scorer, start: Scorer, train: Part, check: Part, promise: tuple[float, float]
+) -> tuple[Scorer, Kept]:
+    """The scorer as far from its start as the promise (keep, slack) lets it go.
 
-
-@dataclass(frozen=True)
-class PromisedGoal:
-    r"""A goal on validation queries that no policy which breaks a promise can win.
-
-    A query breaks it when :math:`\sum_d \max(0, keep\,\omega_{0,d} - \omega_d) > slack\,Z_q`.
-    Each one that does costs more than the whole goal can be worth: rewards of exposures lie within
-    the largest gain times Z. So the best step is one without any such query, where there is one.
+    Where the start breaks the promise on a query, because production does not draw its lists from
+    scores, that query may lose as much as it does at the start. A point of the way that is worth
+    less than the start on the validation queries is not taken.
     """
+    parts = [_Promised.of(part, promise) for part in (train, check)]
+    limits = [np.maximum(part.allowed, part.losses(start)) for part in parts]
 
+    def holds(way: float) -> bool:
+        scorer = part_way(learned, start, way)
+        return all(
+            bool((part.losses(scorer) <= limit).all())
+            for part, limit in zip(parts, limits, strict=True)
+        )
+
+    way = _largest(holds)
+    worth = [_worth(check, part_way(learned, start, point)) for point in (0.0, way)]
+    if worth[1] < worth[0]:
+        way = 0.0
+    scorer = part_way(learned, start, way)
+    keeping = np.concatenate([part.losses(scorer) <= part.allowed for part in parts])
+    return scorer, Kept(way, float(keeping.mean()))
+
+
+def part_way(learned: Scorer, start: Scorer, way: float) -> Scorer:
+    """The scorer at a share of the way: both ends are themselves to the bit."""
+    if way in (0.0, 1.0):
+        return learned if way else start
+    return learned.towards(start, way)
+
+
+def _largest(holds: Callable[[float], bool]) -> float:
+    """The largest share in [0, 1] that is found to hold by bisection; 0 does."""
+    if holds(1.0):
+        return 1.0
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+def _worth(part: Part, scorer: Scorer) -> float:
+    return evaluate(part, scorer.scores(part.data.features))[0]
+
+
+@dataclass(frozen=True, eq=False)
+class _Promised:
+    """Queries that are to keep a promise, and what each may lose."""
+
+    part: Part
     goal: ExposureGoal
     keep: float
-    slack: float
+    allowed: Floats
 
-    @property
-    def queries(self) -> int:
-        """Number of queries that are judged."""
-        return self.goal.queries
+    @classmethod
+    def of(cls, part: Part, promise: tuple[float, float]) -> _Promised:
+        """The queries of a part, which has exposures."""
+        assert isinstance(part.goal, ExposureGoal)
+        keep, slack = promise
+        total = flat.query_sums(part.goal.terms.omega0, part.data.offsets)
+        allowed = slack * total + _TOLERANCE * part.goal.weights.max()
+        return cls(part, part.goal, keep, allowed)
 
-    def value_and_gradient(
-        self, scores: Floats, place: QueryBlock, risk: float | None
-    ) -> ValueGradient:
-        """Judge some queries."""
-        judged = self.goal.value_and_gradient(scores, place, risk)
-        return judged._replace(reward=judged.reward - self._fine() * self.broken(scores, place))
-
-    def broken(self, scores: Floats, place: QueryBlock) -> Floats:
-        """1 for each query that breaks the promise, else 0."""
-        weights, terms = self.goal.weights, self.goal.terms
-        omega = exposure(scores, weights, place.offsets)
-        omega0 = terms.omega0[place.positions]
-        loss = flat.query_sums(shortfall(omega, omega0, self.keep), place.offsets)
-        total = flat.query_sums(omega0, place.offsets)
-        allowed = self.slack * total + _TOLERANCE * weights.max()
-        over: Floats = (loss > allowed).astype(np.float64)
-        return over
-
-    def _fine(self) -> float:
-        largest = float(np.abs(self.goal.terms.gain).max(initial=0.0))
-        return 3 * max(largest, 1.0) * float(self.goal.weights.sum())
-
-    def value(self, reward: float, risk: float) -> float:
-        """The goal's value from the sums over all queries."""
-        return self.goal.value(reward, risk)
+    def losses(self, scorer: Scorer) -> Floats:
+        r"""The worst loss of each query: :math:`\sum_d \max(0, keep\,\omega_0 - \omega)`."""
+        offsets = self.part.data.offsets
+        scores = self.part.total(scorer.scores(self.part.data.features), slice(None))
+        omega = exposure(scores, self.goal.weights, offsets)
+        return flat.query_sums(shortfall(omega, self.goal.terms.omega0, self.keep), offsets)

@@ -75,6 +75,10 @@ class Provenance:
     """What production was taken for, and why."""
     keep: float | None = None
     slack: float | None = None
+    way: float | None = None
+    """With a promise: the share of the way from production to what was learned that it allows."""
+    holding: float | None = None
+    """With a promise: the share of the queries learned from that keep it by themselves."""
     history: dict[str, list[float]] = field(default_factory=dict)
     regression: dict[str, list[float]] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)

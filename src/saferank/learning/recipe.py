@@ -24,6 +24,10 @@ from saferank.scorers.networks import ModuleFactory
 
 FLOORED = ("keep", "prpo-floor")
 """Objectives that hold every document up, so that a promise to keep a share can be learned."""
+LEARNED_FLOOR = 0.5
+"""The floor of learning under a promise, if that is higher. What is learned is taken back towards
+production until it keeps the promise, which scales every fall alike; with a floor close to
+production the first step would break it already, and the start would be all that is learned."""
 
 STARTS = ("production", "add", "scratch")
 
@@ -86,7 +90,7 @@ class Recipe:
             require(0 <= self.slack <= 1, "slack", "in [0, 1]", self.slack)
 
     def changed(self, **changes: Any) -> Recipe:
-        """The recipe with other parts; a promise to keep a share is PRPO's delta with a floor."""
+        """The recipe with other parts; a promise to keep a share sets the floor."""
         names = {part.name for part in fields(self)}
         unknown = sorted(set(changes) - names)
         require(not unknown, "options", f"among {', '.join(sorted(names))}", unknown)
@@ -97,15 +101,15 @@ class Recipe:
         floored = self.objective in FLOORED
         rule = f"used with {' or '.join(FLOORED)}, as no other objective has a floor"
         require(floored, "keep", rule, self.objective)
-        require(
-            self.delta in (None, self.keep), "delta", f"left out, as `keep` sets it to {self.keep}",
-            self.delta,
-        )  # fmt: skip
+        assert self.keep is not None
+        floor = min(self.keep, LEARNED_FLOOR)
+        known = self.delta in (None, floor)
+        require(known, "delta", f"left out, as `keep` sets it to {floor}", self.delta)
         away = start_given and self.start == "scratch"
         require(not away, "start", "production or add with `keep`", self.start)
         return replace(
             self,
-            delta=self.keep,
+            delta=floor,
             slack=0.01 if self.slack is None else self.slack,
             start="production" if self.start == "scratch" else self.start,
         )
@@ -160,8 +164,8 @@ def recipe_of(method: str | Recipe | None, changes: dict[str, Any]) -> tuple[str
 
 
 def default_method(keep: float | None) -> str:
-    """The method where none is named: PRPO, or with a promise to keep the one with a floor."""
-    return "prpo" if keep is None else "prpo-floor"
+    """The method where none is named: PRPO, or with a promise the one that is made for it."""
+    return "prpo" if keep is None else "keep"
 
 
 METHODS: dict[str, Recipe] = {
@@ -176,6 +180,7 @@ METHODS: dict[str, Recipe] = {
     "prpo-ips": Recipe("affine-ips", "prpo", start="production"),
     "prpo-floor": Recipe("dr", "prpo-floor", start="production"),
     "keep": Recipe("dr", "keep", start="production"),
+    "evidence": Recipe("evidence-dr", "prpo", delta="30/N", start="production"),
     "lambda": Recipe("dr", "lambda"),
     "lambda-prpo": Recipe("dr", "lambda-prpo", start="production"),
     "ppo": Recipe("dr", "ppo", start="production", samples=100),

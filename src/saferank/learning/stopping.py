@@ -37,8 +37,8 @@ def split(log: Log, validation: Log | None, seed: int, *, promise: bool) -> tupl
     """Training and validation queries, seen ones only; without `validation` 15 % are held out.
 
     With few queries none are: when to stop is then chosen by cross-validation (`folds`). Not with
-    a promise: its steps are kept or not by queries that they were not learned from, and as
-    learning starts at production, a bad choice among them is no random ranker.
+    a promise: queries that had no part in learning are then among those that must keep it, and as
+    learning starts at production, a bad choice among its steps is no random ranker.
     """
     train = log.seen()
     require(train.counts.total > 0, "counts", "of at least one session", train.counts.total)

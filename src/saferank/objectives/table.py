@@ -49,6 +49,7 @@ def _prpo_floor(context: Context) -> Objective:
 
 
 def _keep(context: Context) -> Objective:
+    """Utility with a price on falling below a share of production's exposure, and no ceiling."""
     price = floor_price(context.largest_gain)
 
     def reward(omega: Floats, terms: Terms) -> ValueSlope:

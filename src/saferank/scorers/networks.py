@@ -102,6 +102,16 @@ class NetworkScorer:
                 parameter.mul_(factor)
         return other
 
+    def towards(self, start: Self, way: float) -> Self:
+        """The network whose parameters are a share of the way from the start's to its own."""
+        other = self.copy()
+        origin = start.module.state_dict()
+        with torch.no_grad():
+            for name, value in other.module.state_dict().items():
+                if value.is_floating_point():
+                    value.copy_(torch.lerp(origin[name], value, way))
+        return other
+
     def fingerprint(self) -> str:
         """A name for its layers, its parameters, and what it says of some fixed documents.
 

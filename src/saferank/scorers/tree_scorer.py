@@ -124,6 +124,12 @@ class TreeScorer:
         """A scorer that says 0 for every document and can still learn."""
         return type(self).empty(self.width)
 
+    def towards(self, start: Self, way: float) -> Self:
+        """The start's trees, and a share of the leaves of those that were grown since."""
+        grown = tuple(tree.scaled(way) for tree in self.forest.trees[start.trees :])
+        trees = self.forest.trees[: start.trees] + grown
+        return type(self)(replace(self.forest, trees=trees))
+
     def fingerprint(self) -> str:
         """A name for the trees."""
         return hashlib.blake2b(self.text.encode(), digest_size=16).hexdigest()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Self
 
 import numpy as np
@@ -102,6 +102,12 @@ class Tree:
             right,
             lists["leaf_value"],
         )
+
+    def scaled(self, factor: float) -> Self:
+        """The tree with its leaves multiplied."""
+        leaves = self.leaf_value * factor
+        text = " ".join(f"{leaf:.17g}" for leaf in leaves)
+        return replace(self, words={**self.words, "leaf_value": text}, leaf_value=leaves)
 
     def text(self, number: int) -> str:
         """The tree as the `number`-th of a model's text."""
