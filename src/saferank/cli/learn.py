@@ -70,6 +70,13 @@ def learn(
     weights: Annotated[
         str | None, typer.Option(help="clicks, examination, dcg, precision.", show_default=False)
     ] = None,
+    scaling: Annotated[
+        str | None,
+        typer.Option(
+            help="none, standard, log1p, clip or query_minmax. [log1p; for trees none]",
+            show_default=False,
+        ),
+    ] = None,
     start: Annotated[
         str | None, typer.Option(help="production, add or scratch.", show_default=False)
     ] = None,
@@ -129,6 +136,7 @@ def learn(
     changes: dict[str, Any] = {
         "gain": gain, "objective": objective, "delta": delta, "weights": weights, "start": start,
         "keep": keep, "slack": slack, "scorer": scorer, "regression": regression,
+        "scaling": scaling,
         "settings": learning.Settings(**{k: v for k, v in sizes.items() if v is not None}),
     }  # fmt: skip
     folder = output.resolve()

@@ -114,12 +114,27 @@ def export(
     rows, seed
         Rows of the parity file, and what they are drawn with.
 
+    Returns
+    -------
+    ExportReport
+        Where it was written, and how near the scores of each engine are.
+
     Raises
     ------
     InputError
         Where the engine cannot express the ranker.
     EngineError
         Where the scores of what was written are not the ranker's; nothing is left then.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from saferank.scorers.tree_text import Forest
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "production.txt").write_text(Forest(("bm25", "age"), ("none",) * 2).text())
+    >>> report = export(folder / "production.txt", "ranklib", folder / "model.txt", rows=100)
+    >>> report.holds, report.sentences()[0]
+    (True, "RankLib's rule: 100 of 100 rows as the ranker scores them; largest difference 0.")
     """
     path = Path(output)
     name = "lightgbm-json" if to == "lightgbm" and path.suffix == ".json" else to
@@ -146,7 +161,24 @@ def export(
 
 
 def check_export(path: str | Path) -> ExportReport:
-    """Run a parity file again on the export that it is of, which lies beside it."""
+    """Run a parity file again on the export that it is of, which lies beside it.
+
+    Parameters
+    ----------
+    path
+        The export, or its parity file; neither need be to be trusted.
+
+    Returns
+    -------
+    ExportReport
+        How near the scores of each engine are; `holds` if all are near enough.
+
+    Examples
+    --------
+    >>> check_export("not-there.onnx")
+    Traceback (most recent call last):
+    saferank.errors.InputError: `export` must be a file that `saferank export` wrote; ...
+    """
     given = Path(path)
     model = Path(str(given).removesuffix(SUFFIX))
     require(model.exists(), "export", "a file that `saferank export` wrote", str(model))
