@@ -55,6 +55,8 @@ class Counts:
     propensity: Floats | None = None
     sketch: Sketch | None = None
     """A sample of the sessions' ids, where the log had them."""
+    cluster: Ints | None = None
+    """The user of each query, as a number: queries of one user say less than as many of others."""
 
     def __post_init__(self) -> None:
         impressions = _whole("impressions", self.impressions)
@@ -96,6 +98,10 @@ class Counts:
             require(propensity.shape == impressions.shape, "propensity", rule, propensity.shape)
             flat.require_each((propensity >= 0) & (propensity <= 1), "propensity", rule, propensity)
             object.__setattr__(self, "propensity", propensity)
+        if self.cluster is not None:
+            cluster = _whole("cluster", self.cluster)
+            require(cluster.shape == shown.shape, "cluster", f"{shown.size} values", cluster.shape)
+            object.__setattr__(self, "cluster", cluster)
         if self.judge is not None:
             self._check_judge(self.judge)
 
@@ -140,6 +146,7 @@ class Counts:
             outside=_summed(self.outside, self.judge.outside, -1),
             propensity=self.propensity,
             sketch=_learned(self.sketch, self.judge.sketch),
+            cluster=self.cluster,
         )
 
     def fingerprint(self) -> str:
@@ -216,6 +223,7 @@ class Counts:
             None if self.judge is None else self.judge.subset(chosen),
             None if self.outside is None else self.outside[:, chosen],
             None if self.propensity is None else self.propensity[positions],
+            cluster=None if self.cluster is None else self.cluster[chosen],
         )
 
     def __add__(self, other: Counts) -> Counts:
@@ -230,6 +238,7 @@ class Counts:
             _summed(self.outside, other.outside),
             _mean_propensity(self, other),
             None if self.sketch is None or other.sketch is None else self.sketch | other.sketch,
+            self.cluster if _same(self.cluster, other.cluster) else None,
         )
 
     def __repr__(self) -> str:
@@ -238,6 +247,10 @@ class Counts:
             f"{self.total} sessions, {int(self.clicks.sum())} clicks"
             + (")" if self.judge is None else f"; {self.judge.total} sessions to judge by)")
         )
+
+
+def _same(first: Ints | None, second: Ints | None) -> bool:
+    return first is not None and second is not None and np.array_equal(first, second)
 
 
 def _summed(first: Ints | None, second: Ints | None, sign: int = 1) -> Ints | None:

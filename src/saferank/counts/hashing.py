@@ -82,6 +82,11 @@ class Hash:
         return value
 
 
+def knows_text(engine: str) -> bool:
+    """Whether an engine has a hash of text that is known here."""
+    return engine in _DIGESTS
+
+
 def constants(seed: int) -> tuple[list[int], list[int]]:
     """Numbers to combine ids with bit by bit, and odd ones of full length to multiply them by."""
     add = [derive(seed, "hash", "add", index) & LOW for index in range(3)]

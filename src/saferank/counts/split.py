@@ -10,13 +10,14 @@ from typing import Literal, get_args
 from saferank.counts.hashing import Hash
 from saferank.errors import InputError, require
 
-By = Literal["session", "query", "drawn", "given"]
+By = Literal["session", "user", "query", "drawn", "given"]
 JUDGE_SHARE = 0.2
 SPLIT = "saferank.split"
 """In the metadata of counts: how their parts came about."""
 
 _WAYS: dict[str, str] = {
     "session": "Parts by a hash of the session id",
+    "user": "Parts by a hash of the user id",
     "query": "There are no session ids, so that parts are whole queries, by a hash of the query id",
     "drawn": "The counts were summed without parts, so that sessions to judge by were drawn "
     "without replacement, which is exact if clicks are independent given impressions",
@@ -40,8 +41,8 @@ def check_seed(seed: object) -> None:
 class Split:
     """How sessions were set aside to judge by.
 
-    by: "session" and "query" are by a hash of that id; "drawn" is without replacement from counts
-    that were summed before; "given" are parts that the counts came with.
+    by: "session", "user" and "query" are by a hash of that id; "drawn" is without replacement from
+    counts that were summed before; "given" are parts that the counts came with.
     judge: the share of sessions to judge by; 0 where counts are not to be split.
     seed: of the hash, or of the draw.
 
@@ -67,9 +68,9 @@ class Split:
 
     def hash(self, engine: str = "duckdb") -> Hash:
         """Which ids of sessions (or of queries) are to judge by, as an engine computes it."""
-        if self.by not in ("session", "query"):
+        if self.by not in ("session", "user", "query"):
             raise InputError(
-                f"`split` must be by session or by query, so that rows of a log tell their part; "
+                f"`split` must be by session, user or query, so that rows tell their part; "
                 f"got {self.by!r}."
             )
         assert self.judge is not None
@@ -101,7 +102,9 @@ class Split:
         """How, in a few words."""
         if self.off:
             return "no parts"
-        words = {"session": "by session", "query": "by query", "given": "as given"}
+        words = {name: f"by {name}" for name in ("session", "user", "query")} | {
+            "given": "as given"
+        }
         way = words.get(self.by, self.by)
         return way if self.by == "given" else f"{way}, judge {self.judge:g}, seed {self.seed}"
 

@@ -41,6 +41,16 @@ class QueryScores:
     least_variance: float = 0.0
     """Of one session's score: what the click model expects at least. Few sessions hardly ever show
     the rare ones with large weights, and their own variance is then too small."""
+    cluster: Ints | None = None
+    """The user of each query, where queries of one user depend on each other."""
+
+    def sums(self, values: Floats) -> Floats:
+        """Sums over the queries seen of each user, or one value per query seen."""
+        seen = self.sessions > 0
+        if self.cluster is None:
+            return values[seen]
+        _, unit = np.unique(self.cluster[seen], return_inverse=True)
+        return np.bincount(unit, values[seen]).astype(np.float64)
 
     @property
     def total(self) -> int:
@@ -133,13 +143,12 @@ def normal(scores: QueryScores, tail: float, seed: int) -> Bounds:
 
 
 def clustered(scores: QueryScores, tail: float, seed: int) -> Bounds:
-    """Student's t for a population of queries, whose sessions may depend on each other."""
+    """Student's t for a population of queries (or users), within which sessions may depend."""
     del seed
-    seen = scores.sessions > 0
-    count = int(seen.sum())
+    off = scores.sums(scores.sessions * (scores.mean - scores.estimate))
+    count = off.size
     if count < 2:
         return -np.inf, np.inf
-    off = scores.sessions[seen] * (scores.mean[seen] - scores.estimate)
     error = (
         np.sqrt(max(count / (count - 1) * float(off @ off), _least_variance(scores))) / scores.total
     )
@@ -152,15 +161,15 @@ def _least_variance(scores: QueryScores) -> float:
 
 
 def bootstrap(scores: QueryScores, tail: float, seed: int) -> Bounds:
-    """Percentiles of the estimate over queries resampled with replacement."""
-    seen = np.flatnonzero(scores.sessions)
+    """Percentiles of the estimate over queries (or users) resampled with replacement."""
     rng = generator(seed, "bootstrap")
-    sums, sessions = scores.sessions[seen] * scores.mean[seen], scores.sessions[seen]
+    sums = scores.sums(scores.sessions * scores.mean)
+    sessions = scores.sums(scores.sessions.astype(np.float64))
     estimates = np.empty(RESAMPLES)
-    at_a_time = max(1, (1 << 21) // seen.size)
+    at_a_time = max(1, (1 << 21) // sums.size)
     for first in range(0, RESAMPLES, at_a_time):
         rows = min(at_a_time, RESAMPLES - first)
-        drawn = rng.integers(0, seen.size, (rows, seen.size))
+        drawn = rng.integers(0, sums.size, (rows, sums.size))
         estimates[first : first + rows] = sums[drawn].sum(axis=1) / sessions[drawn].sum(axis=1)
     lower, upper = np.quantile(estimates, [tail, 1 - tail])
     return float(lower), float(upper)

@@ -38,7 +38,9 @@ def count_moments(
     within = within * counts.sessions / np.maximum(counts.sessions - 1, 1)
     within[alone] = (means[alone] - estimate) ** 2
     low, high = _range(score, counts)
-    return QueryScores(counts.sessions, means, within, low, high, bound, variance)
+    return QueryScores(
+        counts.sessions, means, within, low, high, bound, variance, cluster=counts.cluster
+    )
 
 
 def _range(score: SessionScore, counts: Counts) -> tuple[Floats, Floats]:

@@ -128,7 +128,7 @@ def _to_judge_by(rows: Any, split: Split | None) -> Any:
     """The rows of sessions to judge by; all of them where no split is given."""
     if split is None or split.off:
         return rows
-    ids = rows.query_id if split.by == "query" else rows.session_id
+    ids = rows[{"query": "query_id", "user": "unit"}.get(split.by, "session_id")]
     return rows.filter(split.hash().chooses(ids))
 
 

@@ -139,7 +139,8 @@ class _Ways:
             return {"policy": replace(known, why=f"{few}{known.why}")}
         assert self.data is not None
         name = self.scorer or default_scorer()
-        predicted = cross_fitted(self.data, self.counts.part("learn"), scorer=name, seed=self.seed)
+        learn = self.counts.part("learn")
+        predicted = cross_fitted(self.data, learn, scorer=name, units=learn.cluster, seed=self.seed)
         why = (
             f"{few}{known.why} Relevance is predicted by features ({name}, cross-fitted), and "
             "differs between ranks by no more than chance."

@@ -260,6 +260,8 @@ class _Tables:
             )
 
         everything, judge = (counts_of(*each) for each in zip(pairs, sessions, strict=True))
+        cluster = self.clusters()
+        everything, judge = (replace(part, cluster=cluster) for part in (everything, judge))
         if self.sketches is not None:
             everything = replace(everything, sketch=self.sketches.everything)
             judge = replace(judge, sketch=self.sketches.judge)
@@ -291,6 +293,21 @@ class _Tables:
         for name, array in rest.items():
             array[place] = np.asarray(table[name])
         return rest
+
+    def clusters(self) -> Ints | None:
+        """The user of each query, as a number; none where they are not known."""
+        each = self.parts.by_query
+        if each is None or "cluster" not in each.columns:
+            return None
+        known = each.inner_join(self.queries, each.query_id == self.queries.query_key)
+        found = known.filter(known.cluster.notnull()).select("query", "cluster").to_pyarrow()
+        if found.num_rows == 0:
+            return None
+        names, number = np.unique(found["cluster"].to_numpy().astype(str), return_inverse=True)
+        # queries that several users share, and those without sessions, are on their own
+        cluster = names.size + np.arange(self.items.queries)
+        cluster[np.asarray(found["query"])] = number
+        return cluster
 
     def sessions(self, top: int) -> tuple[Ints, Ints]:
         """Sessions of each query, and those of them to judge by.

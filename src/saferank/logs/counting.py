@@ -23,7 +23,7 @@ from saferank.logs.engines.running import DuckDB, Engine, opened
 from saferank.logs.exclusions import ExclusionList, Exclusions
 from saferank.logs.parts import Parts
 from saferank.logs.said_sessions import check_enough_sessions
-from saferank.logs.schema import BEYOND, RANK_RULE, Log, columns_of, identity, read_log
+from saferank.logs.schema import BEYOND, RANK_RULE, Log, columns_of, identity, read_log, unit_of
 from saferank.logs.settled_split import metadata_of, settle_split
 from saferank.logs.sketching import sketch_of
 from saferank.logs.sources import LogName
@@ -249,19 +249,28 @@ def counted(
         report = _report(running, tallied, by_query, read)
         if before is not None:
             report = replace(report, excluded=_number(running, before) - report.rows)
-        sketches = _sketches(running, table, names["session_id"], read, source, report)
+        sketches = _sketches(running, table, names, read, source, report)
         yield Counted(report, running, local, tallied, by_query, read, split, folder, sketches)
 
 
 def _sketches(
-    running: Engine, table: Any, name: str, log: Log, source: sources.Source, report: CountReport
+    running: Engine,
+    table: Any,
+    names: Mapping[str, str],
+    log: Log,
+    source: sources.Source,
+    report: CountReport,
 ) -> Sketches | None:
     """A sample of the sessions of a log, or those of the counts that are added."""
     if not log.summed:
+        name = names["session_id"]
         if name not in table.columns:
             return None
         about = report.sessions or report.rows // max(report.ranks, 1)
-        return sketch_of(running, identity(table[name], "session_id"), log.hashed, about)
+        ids = {"session_id": identity(table[name], "session_id")}
+        if log.has_users:
+            ids["unit"] = unit_of(table, names)
+        return sketch_of(running, table.select(**ids), log.hashed, about)
     by_file = {name: Sketches.of_metadata(said) for name, said in metadata_of(source).items()}
     _check_twice(by_file)
     return merged(by_file.values()) if by_file else None
@@ -299,7 +308,7 @@ def _sessions_of(
     Counts of only some of the rows do not know how many of their sessions are left.
     """
     if log.has_sessions:
-        return sessions(log)
+        return sessions(log, running.name)
     names = columns_of(columns)
     if not log.summed or some:
         return None
@@ -320,6 +329,8 @@ def _said_sessions(table: Any, names: Mapping[str, str], parted: bool) -> Any:
     import ibis
 
     columns = {name: table[names[name]] for name in ("query_id", "sessions")}
+    if "cluster" in table.columns:
+        columns["cluster"] = table.cluster
     if parted:
         there = names["part"] in table.columns
         columns["judged"] = table[names["part"]] == "judge" if there else ibis.literal(False)

@@ -13,7 +13,7 @@ def example(engine: Engine, log: Log, place: int, tallied: Any) -> str:
     if log.has_sessions and place == log.conflict:
         group = tallied.filter(tallied.place == place).limit(1)
         return _two_documents(engine, log, group.to_pyarrow().to_pylist()[0])
-    hidden = {"place", "judged"} & {*log.source.columns}
+    hidden = {"place", "judged", "unit"} & {*log.source.columns}
     row = log.source.filter(log.source.place == place).drop(*sorted(hidden)).limit(1)
     return _text(engine.fetch(row).to_pylist()[0])
 

@@ -25,7 +25,7 @@ class Parts:
     With `inverse` where propensities are recorded: production is one policy in both parts.
     """
     by_query: Any | None = None
-    """query_id, sessions and, unless the split is off, judge_sessions."""
+    """query_id, sessions and, unless the split is off, judge_sessions; cluster: the user's hash."""
     drawn: tuple[int, int] | None = None
     """Sessions to learn from and to judge by, where they were drawn."""
 
@@ -65,7 +65,8 @@ class Parts:
             counts = self.counts
             if self.by_query is not None:
                 counts = counts.inner_join(self.by_query, "query_id")
-            columns = [*COLUMNS, *(["sessions"] if self.by_query is not None else [])]
+            more = [name for name in ("sessions", "cluster") if name in counts.columns]
+            columns = [*COLUMNS, *more]
             written = counts.select(*columns, **_recorded(counts))
             return written.cast({"rank": "int32"}).order_by(*KEYS)
         wide = self.counts if self.by_query is None else self._with_sessions(self.by_query)
@@ -111,6 +112,8 @@ def _part(wide: Any, name: str) -> Any:
         columns["sessions"] = of_part("sessions")
         silent = of_part("impressions", "query_") == 0
         kept |= silent & (columns["sessions"] > 0)
+    if "cluster" in wide.columns:
+        columns["cluster"] = wide.cluster
     columns |= _recorded(wide)
     assert list(columns)[:6] == list(PARTED)
     return wide.filter(kept).select(**columns)

@@ -34,8 +34,11 @@ class Log:
     """A log in saferank's names and types; `rules` are the sentences of the places from -1 down."""
 
     table: Any
-    """Ibis table: query_id, doc_id, place, clicked or impressions and clicks, session_id?, judged?,
-    propensity?.
+    """Ibis table: query_id, doc_id, place, clicked or impressions and clicks, session_id?, unit?,
+    judged?, propensity?.
+
+    `unit` is who is set aside to judge by as a whole: the user, or the session where a row has no
+    user; it is there where the log has users.
 
     `judged` tells whether a row is to judge by, where a row tells it by itself.
     """
@@ -55,6 +58,11 @@ class Log:
     def conflict(self) -> int:
         """The place of rows that share session, query and rank but not the document."""
         return -len(self.rules)
+
+    @property
+    def has_users(self) -> bool:
+        """Whether rows tell whose they are, so that users are set aside as a whole."""
+        return "unit" in self.table.columns
 
     @property
     def has_parts(self) -> bool:
@@ -100,7 +108,8 @@ def read_log(
     summed = _is_summed(table.columns, names, dict(columns or {}))
     ids = not summed and names["session_id"] in table.columns
     has_sessions = sessions and ids
-    hashed = hashed if ids else None
+    has_users = not summed and names["user_id"] in table.columns
+    hashed = hashed if ids or has_users else None
     maybe = ("user_id",) if not summed else ("part",) if parts else ()
     # a column of that name may be something else in a log: it is taken only where it is named
     recorded = names["propensity"] in table.columns and (summed or "propensity" in (columns or {}))
@@ -115,15 +124,17 @@ def read_log(
     day = day_of(table, names["day"])
     if day is not None:
         more["day"] = day
+    if has_users:
+        more["unit"] = unit_of(table, names)
     if hashed is not None and not has_sessions:
-        more["judged"] = hashed.chooses(identity(table[names["session_id"]], "session_id"))
+        own = more.get("unit", table[names["session_id"]] if ids else None)
+        more["judged"] = hashed.chooses(identity(own, "session_id"))
     source = table.select(**{name: table[names[name]] for name in wanted}, **more)
     if summed:
         values, broken = _summed_checks(source, rank_from)
     else:
         values, broken = _row_checks(source, has_sessions, rank_from)
-    if "judged" in more:
-        values["judged"] = source.judged
+    values |= {name: source[name] for name in ("unit", "judged") if name in more}
     if recorded:
         values["propensity"], bad_propensity = _propensity(source, summed)
         broken.append(bad_propensity)
@@ -141,6 +152,20 @@ def read_log(
         users=source.select(**values, user_id=source.user_id) if "user_id" in wanted else None,
         dated=None if day is None else source.select(**values, day=source.day),
     )
+
+
+def unit_of(table: Any, names: Mapping[str, str]) -> Any:
+    """The user of each row, or its session where it has none."""
+    user = table[names["user_id"]]
+    kind = user.type()
+    if not (kind.is_string() or kind.is_integer()):
+        user = user.cast("string")
+    if names["session_id"] not in table.columns:
+        return user
+    session = identity(table[names["session_id"]], "session_id")
+    if user.type() != session.type():
+        user, session = user.cast("string"), session.cast("string")
+    return user.coalesce(session)
 
 
 def day_of(table: Any, name: str) -> Any | None:

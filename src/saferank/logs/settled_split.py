@@ -21,7 +21,9 @@ def settle_split(log: Log, source: Source, part: str, judge: float, seed: int) -
     if judge == 0:
         return OFF
     if not log.summed:
-        return Split("query" if log.hashed is None else "session", judge, seed)
+        if log.hashed is None:
+            return Split("query", judge, seed)
+        return Split("user" if log.has_users else "session", judge, seed)
     said = _recorded(source, part)
     if not said:
         return GIVEN if log.has_parts else Split("drawn", judge, seed)

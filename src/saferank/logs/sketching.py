@@ -15,18 +15,21 @@ _SEED = 20
 """Of the hash of sketches: one for all logs, as they are compared with each other."""
 
 
-def sketch_of(running: Engine, ids: Any, hashed: Hash | None, sessions: int) -> Sketches:
-    """The sampled sessions of an Ibis column of ids, and those of them to judge by.
+def sketch_of(running: Engine, table: Any, hashed: Hash | None, sessions: int) -> Sketches:
+    """The sampled sessions of an Ibis table of `session_id`, and those of them to judge by.
 
-    `sessions` is about how many there are.
+    `sessions` is about how many there are. Where there is a `unit` it is set aside as a whole.
     """
     bits = bits_for(sessions)
-    table = ids.as_table().rename(session_id=ids.get_name())
     column = table.session_id
-    chosen = table.filter(column.notnull(), _ends(column, bits, running.name)).distinct()
-    column = chosen.session_id
-    value = _value(column, running.name)
-    judged = {} if hashed is None else {"judged": hashed.chooses(column)}
+    chosen = table.filter(column.notnull(), _ends(column, bits, running.name))
+    if "unit" in table.columns:
+        chosen = chosen.group_by("session_id").agg(unit=chosen.unit.min())
+    else:
+        chosen = chosen.select("session_id").distinct()
+    value = _value(chosen.session_id, running.name)
+    own = chosen.unit if "unit" in table.columns else chosen.session_id
+    judged = {} if hashed is None else {"judged": hashed.chooses(own)}
     sampled = running.fetch(chosen.select(value=value, **judged)).to_pydict()
     everything = Sketch(bits, frozenset(map(str, sampled["value"])))
     if hashed is None:

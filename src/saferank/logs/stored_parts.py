@@ -30,7 +30,8 @@ def parts_of(local: DuckDB, table: Any, split: Split | None, folder: Path) -> Pa
         split = OFF if split is not None and split.off else Split("drawn")
     by_query = None
     if "sessions" in table.columns:
-        by_query = added_sessions([table.select("query_id", "sessions", judged=judged)])
+        more = ["cluster"] if "cluster" in table.columns else []
+        by_query = added_sessions([table.select("query_id", "sessions", *more, judged=judged)])
         check_sessions(by_query)
     if split.by == "drawn" and "part" not in table.columns:
         return draw(local, _added(table), by_query, split, folder)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from saferank.counts.hashing import Hash, knows_text
 from saferank.errors import require
 from saferank.logs.schema import BEYOND, Log
 
@@ -16,6 +17,8 @@ JUDGE_COLUMNS = ("judge_impressions", "judge_clicks")
 INVERSE = "inverse"
 """The sum of 1 / propensity over impressions, which adds up where propensities do not."""
 _UNIT = 2**24
+_CLUSTER_SEED = 21
+"""Of the hash of users: one for all logs, as counts are added."""
 
 
 def tally(log: Log) -> Any:
@@ -100,11 +103,12 @@ def _tally_sessions(log: Log) -> Any:
         doc_id=table.doc_id.min(),
         other=table.doc_id.max(),
         clicked=table.count(where=table.clicked) > 0,
-        **({"propensity": table.propensity.min()} if "propensity" in table.columns else {}),
+        **{name: table[name].min() for name in ("propensity", "unit") if name in table.columns},
     )
     two = (seen.place > BEYOND) & (seen.doc_id != seen.other)
     place = two.ifelse(ibis.literal(log.conflict, seen.place.type()), seen.place)
-    part = {} if log.hashed is None else {"judged": log.hashed.chooses(seen.session_id)}
+    own = seen.unit if log.has_users else seen.session_id
+    part = {} if log.hashed is None else {"judged": log.hashed.chooses(own)}
     recorded = ["propensity"] if "propensity" in seen.columns else []
     shown = seen.select("query_id", "doc_id", "rows", "clicked", *recorded, place=place, **part)
     return shown.group_by(*KEYS).agg(
@@ -116,17 +120,28 @@ def _tally_sessions(log: Log) -> Any:
     )
 
 
-def sessions(log: Log) -> Any:
+def sessions(log: Log, engine: str = "duckdb") -> Any:
     """Different sessions of each query that saw at least one row that is kept; those to judge by.
 
-    They are `sessions` and, where the log is split by them, `judge_sessions`.
+    They are `sessions` and, where the log is split by them, `judge_sessions`. Where the log has
+    users, `cluster` is a hash of the query's user, or null where several share it.
     """
     kept = log.kept(log.table)
     pairs = kept.select("query_id", "session_id").distinct()
-    part = {}
+    if log.has_users:
+        pairs = kept.group_by("query_id", "session_id").agg(unit=kept.unit.min())
+    more = {}
     if log.hashed is not None:
-        part["judge_sessions"] = pairs.count(where=log.hashed.chooses(pairs.session_id))
-    return _of_queries(pairs.group_by("query_id").agg(sessions=pairs.count(), **part))
+        own = pairs.unit if log.has_users else pairs.session_id
+        more["judge_sessions"] = pairs.count(where=log.hashed.chooses(own))
+    if log.has_users and knows_text(engine):
+        more |= {"first": pairs.unit.min(), "last": pairs.unit.max()}
+    each = pairs.group_by("query_id").agg(sessions=pairs.count(), **more)
+    if "first" in more:
+        digest = Hash(1.0, _CLUSTER_SEED, engine).digest(each["first"].cast("string"))
+        alone = (each["first"] == each["last"]).ifelse(digest.substr(0, 16), None)
+        each = each.mutate(cluster=alone).drop("first", "last")
+    return _of_queries(each)
 
 
 def added_sessions(tables: Sequence[Any]) -> Any:
@@ -138,10 +153,12 @@ def added_sessions(tables: Sequence[Any]) -> Any:
     import ibis
 
     parted = all("judged" in table.columns for table in tables)
+    known = all("cluster" in table.columns for table in tables)
     keys = ["query_id", *(["judged"] if parted else [])]
     said = [
         table.group_by(keys).agg(
             sessions=table.sessions.max(),
+            **_said_cluster(table, known),
             uneven=(table.sessions.min() != table.sessions.max())
             | (table.sessions.count() < table.count()),
         )
@@ -153,9 +170,21 @@ def added_sessions(tables: Sequence[Any]) -> Any:
         part["judge_sessions"] = total(each.judged.ifelse(each.sessions, 0))
     return _of_queries(
         each.group_by("query_id").agg(
-            sessions=total(each.sessions), **part, uneven=each.count(where=each.uneven)
+            sessions=total(each.sessions),
+            **part,
+            **_said_cluster(each, known),
+            uneven=each.count(where=each.uneven),
         )
     )
+
+
+def _said_cluster(table: Any, known: bool) -> dict[str, Any]:
+    """The user of a query, where all rows say the same one."""
+    if not known:
+        return {}
+    column = table.cluster
+    same = (column.min() == column.max()) & (column.count() == table.count())
+    return {"cluster": same.ifelse(column.min(), None)}
 
 
 def check_sessions(by_query: Any) -> None:

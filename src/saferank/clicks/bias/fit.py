@@ -224,11 +224,15 @@ class _Options:
             features, trust=trust, reference=reference, progress=progress
         )
 
-    def parts(self, cells: Cells, query: Ints, route: Route) -> Folds | None:
-        """Parts of the log to leave out in turn."""
+    def parts(self, cells: Cells, query: Ints, route: Route, cluster: Ints | None) -> Folds | None:
+        """Parts of the log to leave out in turn: of users where they are known, else of queries."""
         if not self.folds:
             return None
-        return make_folds(cells, query, self.folds, linked=route == "documents")
+        linked = route == "documents"
+        if cluster is None:
+            return make_folds(cells, query, self.folds, linked=linked)
+        user = np.unique(cluster, return_inverse=True)[1][query]
+        return make_folds(cells, user, self.folds, linked=linked, unit="users")
 
     def model(self, canonical: Canonical, shown: tuple[int, ...]) -> ClickModel:
         """The click model of a canonical form that has all the ranks shown."""
@@ -251,7 +255,7 @@ def _fit(counts: Counts, how: _How, options: _Options) -> FittedBias:
     )
     query = flat.query_of(counts.offsets)[documents]
     fit = options.fit(*how.rows(counts, documents), query)
-    folds = options.parts(cells, query, how.route)
+    folds = options.parts(cells, query, how.route, counts.cluster)
     canonical, left_out = fit(cells, folds)
     model = options.model(canonical, links.shown)
     level_at = _two_digits(counts, options.reference)

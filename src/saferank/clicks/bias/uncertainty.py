@@ -51,7 +51,7 @@ class Uncertainty:
         if not self.known:
             return "There are no intervals: nothing was left out of the fit."
         said = f"95 % intervals: fits that leave out one of {self.parts} parts of the {self.unit}"
-        if self.unit == "queries":
+        if self.unit != "documents":
             return f"{said}."
         return (
             f"{said} (a few queries have most of the sessions, so that clicks of one session are "
