@@ -117,5 +117,5 @@ def test_drawn_sessions_cannot_be_found_in_a_log(tmp_path: Path) -> None:
     simulate_rows(DATA, np.zeros(DATA.documents), trust_bias(RANKS), 100, 3, log)
     counts, _ = align(count(log, judge=0), DATA, ranks=RANKS)
     measured = [nothing_known(counts)]
-    with pytest.raises(InputError, match="`split` must be by session or by query"):
+    with pytest.raises(InputError, match="`split` must be by session, user or query"):
         session_moments(LogRows(log, Split("drawn")), DATA, counts, [a_score(DATA)], measured)
