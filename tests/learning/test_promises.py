@@ -55,12 +55,12 @@ def losses(scores, shown, data, keep):
 def test_the_promise_holds_on_every_query(given, keep, production, counts):
     shown = production.scores(WORLD.train)
     scorer = "linear" if given == "ranker of another kind" else "mlp"
+    data = RankingData(WORLD.train.features, WORLD.train.offsets, production=shown)
     ranker = learn(
-        WORLD.train, counts, USERS, production=shown if given == "scores" else production,
-        keep=keep, scorer=scorer, settings=QUICK,
+        data, counts, USERS, production=shown if given == "scores" else production, keep=keep,
+        scorer=scorer, settings=QUICK,
     )  # fmt: skip
     assert ranker.adds_production == (given != "ranker")
-    data = RankingData(WORLD.train.features, WORLD.train.offsets, production=shown)
     scores = ranker.scores(data)
     assert max(losses(scores, shown, data, keep)) <= 0.01 + 1e-9
     assert not np.array_equal(scores, shown)
@@ -224,3 +224,13 @@ def test_the_estimator_takes_a_promise_too(counts, production):
     estimator = RankingEstimator(keep=0.9, settings=Settings(steps=2, least=1))
     estimator.fit(WORLD.train, counts, USERS, production=shown)
     assert estimator.ranker_.provenance.method == "keep"
+
+
+def test_a_correction_is_added_to_what_the_items_carry_or_refused(production, counts):
+    """Learned as this ranker plus a correction, it would be scored as another score plus it."""
+    other = RankingData(
+        WORLD.train.features, WORLD.train.offsets, production=np.zeros(WORLD.train.documents)
+    )
+    for data in (WORLD.train, other):
+        with pytest.raises(InputError, match="production_score"):
+            learn(data, counts, USERS, production=production, keep=0.9, scorer="linear")

@@ -9,6 +9,7 @@ import pytest
 
 import saferank as sr
 from saferank.clicks import position_bias
+from saferank.counts import Counts
 from saferank.counts.sketch import MOST, Sketch, Sketches, bits_for
 from saferank.data import RankingData
 from saferank.errors import InputError
@@ -191,3 +192,23 @@ def test_a_file_that_is_named_twice_is_read_once(tmp_path, monkeypatch):
     pq.write_table(rows, tmp_path / "log.parquet")
     monkeypatch.chdir(tmp_path)
     assert sr.count(["log.parquet", "./log.parquet"], judge=0).report.rows == 1
+
+
+def test_sessions_to_stop_by_and_those_of_an_earlier_ranker_had_a_part():
+    learned, stopped = (aligned(sr.count(log_of(a, a + 400), judge=0)) for a in (0, 400))
+    options = {"method": "ips", "scorer": "linear", "settings": Settings(steps=5)}
+    model = position_bias(RANKS)
+    ranker = sr.learn(items(), learned, model, validation=(items(), stopped), **options)
+    with pytest.raises(InputError, match=r"learned from|stopped by"):
+        assess(ranker, items(), counts=aligned(sr.count(log_of(400, 800), judge=0.5)))
+    with pytest.raises(InputError, match="stopped by"):
+        assess(ranker, items(), counts=Counts.of_parts(learned.part("all"), stopped))
+    fresh = aligned(sr.count(log_of(800, 1200), judge=0))
+    again = sr.learn(
+        items(), fresh, model, production=ranker, production_kind="observed", start="production",
+        **options,
+    )  # fmt: skip
+    for first in (0, 400, 800):
+        with pytest.raises(InputError, match=r"learned from|stopped by"):
+            assess(again, items(), counts=aligned(sr.count(log_of(first, first + 400), judge=0.5)))
+    assert assess(again, items(), counts=aligned(sr.count(log_of(1200, 1600)))).flatters is None

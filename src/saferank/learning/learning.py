@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from saferank._core.flat import Floats
 from saferank._core.seeds import derive
 from saferank.clicks import ClickModel
 from saferank.counts import Counts
+from saferank.counts.sketch import Sketch
 from saferank.data import RankingData, Scaling
 from saferank.data.matching import match_features
 from saferank.errors import InputError, require
@@ -221,6 +224,7 @@ class _Run:
         require(data.width > 0, "items", "documents with at least one feature", data.width)
         model = self._model()
         self.features = data.schema if model is None else model.features
+        self._check_added(data)
         log = self._log(self._with_production(data, self.production), counts)
         log = replace(log, policy=self.shown.policy)
         self._given: tuple[Given, Given | None] = (log.data, counts), None
@@ -263,6 +267,18 @@ class _Run:
             raise InputError(
                 "`production` must be given to add to it or to keep a share of it: a ranker, or "
                 "the scores of all documents, validation's too."
+            )
+
+    def _check_added(self, data: RankingData) -> None:
+        """What a correction is added to must be with the items when they are scored later."""
+        if self.recipe.start != "add" or not isinstance(self.production, Ranker):
+            return
+        own = data.production
+        if own is None or not np.allclose(own, self.production.scores(data), rtol=1e-6, atol=1e-9):
+            raise InputError(
+                "`production` must be the production_score of the items where a correction is "
+                "learned that is added to it: put this ranker's scores there, or take a scorer of "
+                "its kind, which starts from its model."
             )
 
     def _with_production(self, data: RankingData, production: Production) -> RankingData:
@@ -442,7 +458,7 @@ class _Run:
             sessions=0 if part is None else part.total,
             learned_from=None if part is None else part.fingerprint(),
             log=None if counts is None else counts.part("all").fingerprint(),
-            sketch=None if part is None or part.sketch is None else part.sketch.to_dict(),
+            **self._part_takers(part),
             weights=self.weights.tolist(),
             click_model=None if self.click_model is None else self.click_model.to_dict(),
             data=data.fingerprint(),
@@ -454,6 +470,20 @@ class _Run:
             regression=_plain(histories["regression"]) if "regression" in histories else {},
             versions=versions(),
         )
+
+    def _part_takers(self, part: Counts | None) -> dict[str, Any]:
+        """All sessions that had a part: to learn from, to stop by, and those of earlier rankers."""
+        aside = None if self._given[1] is None else self._given[1][1]
+        before = [r.provenance for r in (self.production, self.predictor) if isinstance(r, Ranker)]
+        sketches = [c.sketch for c in (part, aside) if c is not None and c.sketch is not None]
+        sketches += [Sketch.from_dict(p.sketch) for p in before if p.sketch is not None]
+        also = [] if aside is None else [aside.fingerprint()]
+        for provenance in before:
+            also += [provenance.learned_from or "", *provenance.also_from]
+        return {
+            "sketch": reduce(or_, sketches).to_dict() if sketches else None,
+            "also_from": sorted({fingerprint for fingerprint in also if fingerprint}),
+        }
 
     def key(self, method: str, log: Log, check_log: Log | None) -> str:
         """Names this run: no run with any other input has its checkpoint."""

@@ -68,7 +68,10 @@ class Provenance:
     log: str | None = None
     """Fingerprint of all sessions of that log, those to judge by included."""
     sketch: dict[str, Any] | None = None
-    """A sample of the sessions that it learned from (`counts.sketch`), where the log had ids."""
+    """A sample of all sessions that had a part in it (`counts.sketch`), where the log had ids."""
+    also_from: list[str] = field(default_factory=list)
+    """Fingerprints of other sessions that had a part: it was stopped by them, or began from a
+    ranker or a regression that learned from them."""
     click_model_from: str | None = None
     """Where the click model comes from, in words; None: it was given."""
     production: ProductionFit | None = None

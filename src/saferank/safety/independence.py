@@ -59,6 +59,8 @@ def _by_fingerprint(provenance: Provenance, counts: Counts) -> str | None:
         return None
     whole = counts.part("all").fingerprint()
     judged = whole if counts.judge is None else counts.judge.fingerprint()
+    if {whole, judged}.intersection(provenance.also_from):
+        return f"The ranker was stopped by these sessions, or began from them: {_WHAT_TO_DO}."
     what = "the ranker" if provenance.method != "relevance" else "the ranker's regression"
     if judged == provenance.learned_from or (counts.judge is None and whole == provenance.log):
         return f"These are the sessions that {what} was learned from: {_WHAT_TO_DO}."
