@@ -51,17 +51,31 @@ def alone(ranker: Run, deployed: str) -> Policy:
     return in_order(ranker.scores) if deployed == "sorted" else sampled(ranker.scores)
 
 
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Serves documents at ranks with given probabilities, documents x ranks."""
+
+    table: np.ndarray
+
+    def probabilities(self, offsets: np.ndarray, k: int) -> np.ndarray:
+        """P(document at rank), documents x k; nothing beyond the ranks that are known."""
+        wide = np.zeros((int(offsets[-1]), k))
+        known = min(k, self.table.shape[1])
+        wide[:, :known] = self.table[:, :known]
+        return wide
+
+    def draw(
+        self, rng: np.random.Generator, query: np.ndarray, offsets: np.ndarray, k: int
+    ) -> np.ndarray:
+        """Not needed: the truth of what is served is computed, not drawn."""
+        raise NotImplementedError
+
+
 def guarded(ranker: Run, deployed: str) -> Policy:
-    """The ranker behind its certified guard: the share of each query; the others get production.
+    """The ranker behind its certified guard, which mixes it with production or serves the best.
 
     At serving the production arm is the list that production made.
     """
-    share = _shares(ranker)
-    return Mixture(share, alone(ranker, deployed), ranker.world.truth.production)
-
-
-def _shares(ranker: Run) -> np.ndarray:
-    """The share of each query's sessions that get the new ranker, in the truth's order."""
     import saferank as sr
     from saferank.serving.rankings import Serving
 
@@ -71,8 +85,15 @@ def _shares(ranker: Run) -> np.ndarray:
     shown = np.zeros(items.documents) if items.production is None else items.production
     guard = Serving.of_run(ranker.folder, guard=True).guarded(shown)
     query_ids, doc_ids = items.ids()
+    if not guard.mixes:
+        each = np.repeat(np.asarray(query_ids), items.sizes)
+        _, place = ranker.world.positions(each, doc_ids)
+        chance = guard.propensities(items)
+        table = np.empty(chance.shape)
+        table[place] = chance
+        return Table(table)
     first = np.asarray(doc_ids)[items.offsets[:-1]]
     query, _ = ranker.world.positions(query_ids, first)
     share = np.empty(items.queries)
     share[query] = guard.mixing(items)
-    return share
+    return Mixture(share, alone(ranker, deployed), ranker.world.truth.production)

@@ -142,7 +142,7 @@ def test_parts_do_not_change_the_certificate(monkeypatch):
     from saferank.evaluation.scored_policies import parts
 
     assert [part.queries.tolist() for part in parts(data, 6)] == [[0, 1], [2], [3], [4], [5]]
-    monkeypatch.setattr("saferank.safety.certifying.parts", lambda data: parts(data, 6))
+    monkeypatch.setattr("saferank.safety.policy_facts.parts", lambda data: parts(data, 6))
     again = certify(new, data, production=old, weights=W)
     assert again.distribution == whole.distribution
     assert again.curve.mean == pytest.approx(whole.curve.mean, abs=1e-15)

@@ -26,7 +26,7 @@ def losses(omega, omega0, offsets, kappa):
 @pytest.mark.parametrize("deployed", ["sampled", "sorted"])
 @pytest.mark.parametrize(("keep", "slack"), [(0.9, 0.01), (1.0, 0.0), (0.5, 0.0), (0.0, 0.0)])
 def test_every_query_keeps_the_promise_unseen_ones_too(deployed, keep, slack):
-    guard = Guard(new, production, Promise(keep, slack), weights=W, deployed=deployed)
+    guard = Guard(new, production, Promise(keep, slack), weights=W, mode="mix", deployed=deployed)
     exposed = exposure if deployed == "sampled" else deterministic_exposure
     for data in (WORLD.train, WORLD.test):
         omega0 = exposed(production(data), W, data.offsets)
@@ -44,8 +44,9 @@ def test_every_query_keeps_the_promise_unseen_ones_too(deployed, keep, slack):
         assert np.all(beyond[limited] > slack * total[limited])
 
 
-def test_no_relevance_breaks_the_guarded_promise():
-    guard = Guard(new, production, Promise(0.9, 0.01), weights=W)
+@pytest.mark.parametrize("mode", ["best", "mix"])
+def test_no_relevance_breaks_the_guarded_promise(mode):
+    guard = Guard(new, production, Promise(0.9, 0.01), weights=W, mode=mode)
     data, rng = WORLD.test, np.random.default_rng(0)
     omega, omega0 = guard.exposure(data), exposure(production(data), W, data.offsets)
     total = np.array([W[:size].sum() for size in data.sizes])
@@ -58,22 +59,25 @@ def test_no_relevance_breaks_the_guarded_promise():
 
 def test_sessions_are_served_at_the_right_frequencies_and_always_alike():
     data = WORLD.train.subset(np.arange(8))
-    guard = Guard(new, production, Promise(0.9, 0.02), weights=W)
+    guard = Guard(new, production, Promise(0.9, 0.02), weights=W, mode="mix")
     share = guard.mixing(data)
     served = np.mean([guard.serves_new(data, session) for session in range(1500)], axis=0)
     error = np.sqrt(share * (1 - share) / 1500)
     assert np.all(np.abs(served - share) <= 4.5 * error + 1e-12)
-    again = Guard(new, production, Promise(0.9, 0.02), weights=W)
+    again = Guard(new, production, Promise(0.9, 0.02), weights=W, mode="mix")
     assert np.array_equal(guard.serves_new(data, "x"), again.serves_new(data, "x"))
-    other = Guard(new, production, Promise(0.9, 0.02), weights=W, salt="other")
+    other = Guard(new, production, Promise(0.9, 0.02), weights=W, mode="mix", salt="other")
     assert any(
         not np.array_equal(guard.serves_new(data, s), other.serves_new(data, s)) for s in range(50)
     )
 
 
-def test_what_is_shown_has_the_guarded_exposure():
+@pytest.mark.parametrize("mode", ["best", "mix"])
+@pytest.mark.parametrize("examination", ["fitted", "any"])
+def test_what_is_shown_has_the_guarded_exposure(mode, examination):
     data = WORLD.train.subset(np.arange(3))
-    guard = Guard(new, production, Promise(0.9, 0.02), weights=W)
+    promise = Promise(0.9, 0.02)
+    guard = Guard(new, production, promise, weights=W, mode=mode, examination=examination)
     shown = np.zeros(data.documents)
     sessions = 1500
     for session in range(sessions):
@@ -87,9 +91,10 @@ def test_what_is_shown_has_the_guarded_exposure():
     assert np.array_equal(alone[0] + data.offsets[2], guard.rank(data, 5, "a")[2])
 
 
-def test_the_report_tells_what_the_guard_costs():
+@pytest.mark.parametrize("mode", ["best", "mix"])
+def test_the_report_tells_what_the_guard_costs(mode):
     data = WORLD.train
-    guard = Guard(new, production, Promise(0.9, 0.01), weights=W)
+    guard = Guard(new, production, Promise(0.9, 0.01), weights=W, mode=mode)
     gain = np.random.default_rng(0).random(data.documents)
     traffic = np.arange(1, data.queries + 1)
     report = guard.report(data, traffic=traffic, gain=gain)
@@ -103,7 +108,10 @@ def test_the_report_tells_what_the_guard_costs():
 
 
 def test_new_like_production_is_left_alone():
-    guard = Guard(lambda data: production(data) + 3, production, Promise(1.0, 0.0), weights=W)
+    def shifted(data):
+        return production(data) + 3
+
+    guard = Guard(shifted, production, Promise(1.0, 0.0), weights=W, mode="mix")
     assert np.all(guard.mixing(WORLD.test) == 1)
 
 

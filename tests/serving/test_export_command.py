@@ -38,7 +38,7 @@ def world(tmp_path_factory):
     ranker.save(folder / "certified")
     data = RankingData(X, np.arange(0, 601, 20), feature_names=NAMES, production=Y / 10)
     write_items(data, folder / "items.parquet")
-    options = ["--guard", "--production-policy", "sampled"]
+    options = ["--guard", "--guard-mode", "mix", "--production-policy", "sampled"]
     run("certify", folder / "certified", "--items", folder / "items.parquet", *options)
     return folder
 

@@ -14,6 +14,7 @@ from worlds import exposure as enumerated_exposure
 from worlds import rankings
 
 from saferank.data import RankingData
+from saferank.errors import InputError
 from saferank.plackett_luce import deterministic_exposure, exposure
 from saferank.safety import Guard, Promise
 from saferank.safety.losses import largest_within
@@ -120,7 +121,7 @@ def test_the_guard_in_the_graph_is_the_guard(deployed, kind, adds, tmp_path):
     ranker = replace(RANKER, adds_production=adds, production_temperature=2.0)
     guard = Guard(
         ranker, promise=Promise(0.9, 0.01), weights=WEIGHTS, deployed=deployed,
-        production_kind=kind, production_temperature=1.5,
+        production_kind=kind, production_temperature=1.5, mode="mix",
     )  # fmt: skip
     source = Source(ranker, "model", k=5, guard=guard)
     path = tmp_path / "model.onnx"
@@ -137,7 +138,11 @@ def test_guarded_frequencies_are_the_certified_exposures():
     features = features_of(4, seed=3)
     production = np.array([3.0, 0.0, 1.0, 2.0])
     guard = Guard(
-        RANKER, promise=Promise(0.9, 0.05), weights=WEIGHTS[:2], production_kind="sampled"
+        RANKER,
+        promise=Promise(0.9, 0.05),
+        weights=WEIGHTS[:2],
+        production_kind="sampled",
+        mode="mix",
     )
     session = session_of(model_of(Source(RANKER, "model", k=2, guard=guard)))
     rng, draws = np.random.default_rng(2), 20_000
@@ -153,3 +158,9 @@ def test_guarded_frequencies_are_the_certified_exposures():
     assert 0 < guard.mixing(data)[0] < 1
     seen = WEIGHTS[:2] @ shown / draws
     assert np.allclose(seen, guard.exposure(data), atol=5 * 0.5 / math.sqrt(draws))
+
+
+def test_the_best_policy_is_no_graph():
+    guard = Guard(RANKER, promise=Promise(0.9, 0.05), weights=WEIGHTS, production_kind="sampled")
+    with pytest.raises(InputError, match="--guard-mode mix"):
+        model_of(Source(RANKER, "model", k=2, guard=guard))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from saferank.clicks import ClickModel
     from saferank.evaluation import LogRows
     from saferank.learning import Ranker
-    from saferank.safety import Assessment
+    from saferank.safety import Assessment, Certificate
 
 Run = Annotated[Path, typer.Argument(help="Folder of a learned ranker.", show_default=False)]
 Items = Annotated[Path, typer.Option(help="Items: Parquet, CSV or LETOR text.")]
@@ -57,6 +57,24 @@ Weights = Annotated[
         show_default=False,
     ),
 ]
+ExaminationOption = Annotated[
+    str,
+    typer.Option(
+        "--examination",
+        metavar="any|fitted|dcg|FILE",
+        help="What the promise is for: the rank weights as fitted, any way of looking down the "
+        "list, DCG's, or those of a file (bias.json, or a JSON list).",
+    ),
+]
+GuardMode = Annotated[
+    str | None,
+    typer.Option(
+        "--guard-mode",
+        help="What the guard serves: best (most gain within the promise) or mix (the new ranker "
+        "to some sessions, production to others). [best]",
+        show_default=False,
+    ),
+]
 JudgedLog = Annotated[
     list[str] | None,
     typer.Option(
@@ -92,10 +110,12 @@ def certify(
     keep: Keep = None,
     slack: Slack = None,
     weights: Weights = None,
+    examination: ExaminationOption = "fitted",
     sorted_: Sorted = False,
     guard: Annotated[
         bool, typer.Option("--guard", help="Judge the ranker with the guard in place.")
     ] = False,
+    guard_mode: GuardMode = None,
     by: Annotated[
         str,
         typer.Option(
@@ -134,14 +154,17 @@ def certify(
 
     Example: saferank certify run --items items.parquet --counts counts.parquet --guard
     """
-    from saferank.cli.inputs import ItemsAndCounts
+    from saferank.cli.inputs import ItemsAndCounts, read_guard_mode
     from saferank.safety import Rule
 
     assessment = assess_run(
         run, ItemsAndCounts(items, counts, column, skip_bad), production=production, bias=bias,
-        keep=keep, slack=slack, weights=weights, deployed="sorted" if sorted_ else "sampled",
-        production_kind=production_policy,
-        rule=Rule(by, tolerance, confidence, method, guard, same_sessions),
+        keep=keep, slack=slack, weights=weights, examination=examination,
+        deployed="sorted" if sorted_ else "sampled", production_kind=production_policy,
+        rule=Rule(
+            by, tolerance, confidence, method, guard, same_sessions,
+            guard_mode=read_guard_mode(guard_mode),
+        ),
         log=_log_rows(log, counts, log_column, rank_from),
     )  # fmt: skip
     assessment = without_ids(assessment) if hide_ids else assessment
@@ -179,10 +202,11 @@ def assess_run(
     keep: float | None,
     slack: float | None,
     weights: str | None,
+    examination: str = "fitted",
     **options: Any,
 ) -> Assessment:
     """The assessment of a saved ranker on items, and counts where there are any."""
-    from saferank.cli.inputs import read_weights
+    from saferank.cli.inputs import read_examination, read_weights
     from saferank.errors import InputError
     from saferank.learning import Ranker
     from saferank.safety import assess
@@ -195,6 +219,8 @@ def assess_run(
             "`--weights` must be given: this ranker's file says nothing of rank weights; "
             "--weights dcg:5, for example."
         )
+    if weights is not None and examination not in ("any", "fitted"):
+        raise InputError("`--weights` and `--examination` both give rank weights: leave one out.")
     data, counted, notes = tables.read(click_model, ranker=ranker)
     for sentence in (*ranker.differences(data), *notes):
         typer.echo(sentence, err=True)
@@ -202,7 +228,8 @@ def assess_run(
     return assess(
         ranker, data, production=shown, counts=counted, click_model=click_model,
         promise=promise_of(ranker, keep, slack),
-        weights=None if weights is None else read_weights(weights), **options,
+        weights=None if weights is None else read_weights(weights),
+        examination=read_examination(examination), **options,
     )  # fmt: skip
 
 
@@ -299,6 +326,7 @@ def _worst_case_rows(assessment: Assessment) -> list[tuple[str, object]]:
             "rank weights",
             f"{' '.join(f'{w:.3g}' for w in certificate.weights)} ({certificate.weights_from})",
         ),
+        ("promised", certificate.scope),
         ("rankings", f"new: {certificate.deployed}, production: {certificate.production_kind}"),
         ("queries", certificate.queries),
         (f"{alone}promise holds for every query", "yes" if certificate.holds else "no"),
@@ -317,5 +345,20 @@ def _worst_case_rows(assessment: Assessment) -> list[tuple[str, object]]:
             f"{certificate.curve.mean[-1] / certificate.mean_total:.2%}",
         ),
         ("with the guard: queries it steps in on", f"{certificate.guard_share:.1%}"),
-        ("with the guard: traffic of the new ranker", f"{certificate.guard_mixing:.1%}"),
+        *_guard_rows(certificate),
     ]
+
+
+def _guard_rows(certificate: Certificate) -> list[tuple[str, object]]:
+    """What the guard leaves of the new ranker."""
+    left = "traffic of the new ranker" if certificate.guard_mode == "mix" else "gain kept"
+    by = "" if certificate.guard_mode == "mix" else ", by its own exposures"
+    rows: list[tuple[str, object]] = [
+        ("with the guard: what is served", certificate.guard_mode),
+        (f"with the guard: {left}{by}", f"{certificate.guard_mixing:.1%}"),
+    ]
+    gain, kept = certificate.guard_gain, certificate.guard_gain_kept
+    if gain is not None and kept is not None:
+        text = f"{kept:+.4g} of {gain:+.4g}"
+        rows.append(("with the guard: change of utility by the regression's relevance", text))
+    return rows

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from saferank._core.files import read_json
 from saferank.cli.log_options import columns_of
 from saferank.clicks import ClickModel, check_click_model, position_bias, trust_bias
 from saferank.counts import Counts, CountTable
@@ -14,6 +16,9 @@ from saferank.errors import InputError, require
 from saferank.learning import Ranker
 from saferank.logs import align
 from saferank.metrics import dcg_weights
+
+if TYPE_CHECKING:
+    from saferank.safety.guarded import Mode
 
 NAMED = {"trust-bias": trust_bias, "position-bias": position_bias}
 
@@ -82,6 +87,33 @@ class ItemsAndCounts:
         table = CountTable.open(self.counts)
         aligned, report = align(table, data, ranks=click_model.ranks, skip_bad=self.skip_bad)
         return data, aligned, report.sentences()
+
+
+def read_guard_mode(text: str | None) -> Mode:
+    """What the guard serves; the best policy unless said otherwise."""
+    if text not in (None, "best", "mix"):
+        raise InputError(f"`--guard-mode` must be best or mix; got {text!r}.")
+    return "mix" if text == "mix" else "best"
+
+
+def read_examination(text: str) -> str | list[float]:
+    """What a promise is for: any, fitted or dcg; or the rank weights of a file.
+
+    A file is a bias.json, whose alpha + beta are taken, or a JSON list of numbers.
+    """
+    if text in ("any", "fitted", "dcg"):
+        return text
+    path = Path(text)
+    rule = "any, fitted, dcg, a bias.json or a JSON file with a list of rank weights"
+    require(path.is_file(), "examination", rule, text)
+    content = read_json(path)
+    if isinstance(content, dict):
+        return [float(value) for value in ClickModel.load(path).exposure_weights]
+    numbers = isinstance(content, list) and all(
+        isinstance(value, int | float) and not isinstance(value, bool) for value in content
+    )
+    require(numbers and len(content) > 0, "examination", rule, text)
+    return [float(value) for value in content]
 
 
 def read_weights(text: str) -> list[float]:

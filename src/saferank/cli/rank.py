@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from saferank.cli.certify import Items, Keep, Run, Slack
+from saferank.cli.certify import GuardMode, Items, Keep, Run, Slack
 from saferank.cli.log_options import ItemColumn, columns_of
 from saferank.cli.output import print_json
 from saferank.cli.outputs import check_outputs
@@ -24,6 +24,7 @@ def rank(
         bool,
         typer.Option("--guard", help="With the guard, as `saferank certify --guard` certified it."),
     ] = False,
+    guard_mode: GuardMode = None,
     keep: Keep = None,
     slack: Slack = None,
     production: Annotated[
@@ -65,7 +66,9 @@ def rank(
 ) -> None:
     """Rank the documents of items with a saved ranker; columns query_id, doc_id, rank, score.
 
-    Promise, rank weights and how rankings are made are those that were certified.
+    Promise, rank weights and how rankings are made are those that were certified. With --guard a
+    column `propensity` has the probability of each document at its rank: log it, and `saferank
+    count --column propensity=propensity` takes it.
 
     Example: saferank rank run --items items.parquet --guard --session 4711 -o rankings.parquet
     """
@@ -75,7 +78,9 @@ def rank(
 
     check_outputs([output], [items, production, sessions], ["rankings"])
     deployed: Any = None if sorted_ is None else "sorted" if sorted_ else "sampled"
-    serving = Serving.of_run(run, guard=guard, keep=keep, slack=slack, deployed=deployed)
+    serving = Serving.of_run(
+        run, guard=guard, keep=keep, slack=slack, deployed=deployed, mode=guard_mode
+    )
     data = serving.ranker.read_items(items, columns=columns_of(column))
     listed = production is not None and production.suffix in (".parquet", ".csv")
     shown: Any = data.production

@@ -172,8 +172,11 @@ def rank_probabilities(
     require(k >= 1, "k", "at least 1", k)
     cuts = flat.check_offsets(offsets, np.size(scores))
     values = flat.check_values("scores", scores, cuts)
-    filled = min(k, int(flat.sizes(cuts).max(initial=1)))  # ranks beyond all documents cost nothing
-    return rank_tables(values, k, cuts, nodes.grid(tol, max(filled, 1), 0))
+    grids = np.zeros((k + 1, len(nodes.Grid._fields)))
+    for ranks in np.unique(np.minimum(flat.sizes(cuts), k)):
+        if ranks > 0:  # a query's own ranks decide: nothing beside it changes a bit
+            grids[ranks] = nodes.grid(tol, int(ranks), 0)
+    return rank_tables(values, k, cuts, grids)
 
 
 def sorted_rank_probabilities(scores: npt.ArrayLike, k: int, offsets: npt.ArrayLike) -> Floats:

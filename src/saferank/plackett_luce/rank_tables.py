@@ -152,16 +152,18 @@ def _of_query(scores: Floats, grid: Grid, table: Floats) -> None:
 
 @parallel_kernel
 def _of_queries(
-    start: int, stop: int, scores: Floats, offsets: Ints, grid: Grid, table: Floats
+    start: int, stop: int, scores: Floats, offsets: Ints, grids: Floats, table: Floats
 ) -> None:
     for query in range(start, stop):
         first, last = offsets[query], offsets[query + 1]
         if last > first:
+            own = grids[min(table.shape[1], last - first)]
+            grid = Grid(own[0], own[1], own[2], own[3])
             _of_query(scores[first:last], grid, table[first:last])
 
 
-def rank_tables(scores: Floats, k: int, offsets: Ints, grid: Grid) -> Floats:
-    """P(document at rank) of all documents, documents x k."""
+def rank_tables(scores: Floats, k: int, offsets: Ints, grids: Floats) -> Floats:
+    """P(document at rank) of all documents, documents x k; `grids` are by number of ranks."""
     table = np.zeros((scores.size, k))
-    _of_queries(offsets.size - 1, scores, offsets, grid, table)
+    _of_queries(offsets.size - 1, scores, offsets, grids, table)
     return np.maximum(table, 0.0)

@@ -24,6 +24,8 @@ from saferank.safety.certifying import certify
 from saferank.safety.decisions import verdict
 from saferank.safety.doubting import doubt_served
 from saferank.safety.estimating import click_change, estimate, filled_share, rows_of
+from saferank.safety.examination import Asked, Examination
+from saferank.safety.guarded import GuardRule
 from saferank.safety.judging import (
     Served,
     evidence_for,
@@ -48,6 +50,7 @@ def assess(
     click_model: ClickModel | None = None,
     promise: Promise | None = None,
     weights: npt.ArrayLike | None = None,
+    examination: Asked = "fitted",
     deployed: Deployed = "sampled",
     production_kind: str = "auto",
     rule: Rule = _DEFAULT,
@@ -72,6 +75,9 @@ def assess(
         What every query has to keep; by default the ranker's own, else 0.9 and 0.01.
     weights
         Of the ranks, K of them; by default the ranker's own, else those of the click model.
+    examination
+        What the promise is for: "fitted" (the rank weights), "any" (every way of looking in which a
+        rank is looked at no more than the one above it), "dcg", or other rank weights.
     deployed
         "sampled" or "sorted": how the new ranker's scores become rankings.
     production_kind
@@ -114,7 +120,9 @@ def assess(
     shown, fit = production_of(production, data, counts, production_kind, deployed, [scores])
     certificate = certify(
         scores, data, production=shown, deployed=deployed, weights=w, weights_from=weights_from,
+        examination=examination, mode=rule.guard_mode,
         promise=promise_of(ranker) if promise is None else promise,
+        relevance=ranker.relevance(data) if isinstance(ranker, Ranker) else None,
         traffic=None if counts is None or counts.total == 0 else counts,
     )  # fmt: skip
     name = ranker.fingerprint() if isinstance(ranker, Ranker) else None
@@ -128,8 +136,11 @@ def assess(
         f"of the {click_model.ranks} ranks of the click model, so that certificate and estimate "
         "speak of the same metric", w.size,
     )  # fmt: skip
-    promised = certificate.promise if rule.guard else None
-    served = Served(scores, data, shown, w, deployed, promised)
+    looking = Examination.of(examination, w)
+    promised = GuardRule.against(shown, certificate.promise, looking, rule.guard_mode)
+    served = Served(
+        scores, data, shown, looking.weights, deployed, promised if rule.guard else None
+    )
     assert fit is not None
     assessment = _by_clicks(ranker, served, counts, click_model, certificate, fit, rule, log)
     return replace(assessment, ranker=name)

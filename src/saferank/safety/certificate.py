@@ -87,7 +87,8 @@ class Certificate:
     """Share of the queries where the guard steps in, and of the traffic."""
     guard_traffic: float
     guard_mixing: float
-    """Share of the traffic that still gets the new ranker under the guard."""
+    """What the guard keeps, mean over traffic: of a mixture the share of the traffic that still
+    gets the new ranker, of the best policy the share of what exposures could gain by its lights."""
     guard_loss: float
     """The largest eta(keep) of any query with the guard, as a share of Z_q."""
     curve: Curve
@@ -106,14 +107,29 @@ class Certificate:
     data: str
     """Fingerprint of the items."""
     versions: dict[str, str]
+    examination: str = "weights"
+    """What the promise is for: "weights", or "any" for every way of looking."""
+    guard_mode: str = "mix"
+    """What the guard serves: "best" or "mix"."""
+    guard_gain: float | None = None
+    """Change of utility without the guard by the regression's relevance, where there is one."""
+    guard_gain_kept: float | None = None
+    """The same with the guard."""
+
+    @property
+    def scope(self) -> str:
+        """Whom the promise is for, in words."""
+        if self.examination == "any":
+            return "for any relevance of the documents and every way of looking down the list"
+        return "for any relevance of the documents"
 
     def sentence(self) -> str:
         """The outcome in one sentence."""
         if self.holds:
-            return f"Every one of the {self.queries:,} queries {self.promise}."
+            return f"Every one of the {self.queries:,} queries {self.promise}, {self.scope}."
         return (
             f"{1 - self.share_holding:.1%} of the traffic is on queries that can lose more than "
-            f"promised ({self.promise}); the worst can lose "
+            f"promised ({self.promise}, {self.scope}); the worst can lose "
             f"{self.distribution.loss[-1]:.1%} of the largest possible beyond the share given up."
         )
 

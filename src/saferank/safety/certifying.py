@@ -2,50 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
+from saferank._core import flat
 from saferank._core.flat import Floats, Ints
-from saferank._core.progress import bar
 from saferank.counts import Counts
 from saferank.data import RankingData
 from saferank.errors import require
 from saferank.evaluation.scored_policies import (
     Deployed,
-    Part,
     Policy,
     check_policy,
-    exposure_of,
-    parts,
     production_policy,
     query_shares,
     rank_weights,
-    scores_of,
 )
 from saferank.learning.ranker import Ranker, versions
 from saferank.policies import ProductionPolicy
-from saferank.policies.production import total_weights
-from saferank.safety.certificate import Certificate, Curve, Distribution
+from saferank.safety.certificate import Certificate, Distribution
 from saferank.safety.changes import Change, changes
+from saferank.safety.examination import Asked, Examination
+from saferank.safety.guarded import GuardRule, Mode
 from saferank.safety.losses import (
+    EXCESS,
     GUARDED,
     KEPT,
     LARGEST,
     LOSS,
-    MIXING,
     RATIO,
     TOLERANCE,
-    blind_share,
-    query_facts,
-    with_shortfall,
 )
+from saferank.safety.policy_facts import ERROR, Comparison
 from saferank.safety.promise import Promise
 
-GRID = np.linspace(0, 1, 101)
-ERROR = 0.05
-"""Probability that the observed frequencies of any query lie further off than was allowed for."""
 _DEFAULT = Promise()
 LISTED = 10
 """How many of the worst and of the most visited queries a certificate shows."""
@@ -60,7 +50,10 @@ def certify(
     deployed: Deployed = "sampled",
     weights: npt.ArrayLike | None = None,
     weights_from: str | None = None,
+    examination: Asked = "fitted",
+    mode: Mode = "best",
     traffic: Counts | npt.ArrayLike | None = None,
+    relevance: npt.ArrayLike | None = None,
 ) -> Certificate:
     """What a ranker keeps of production's utility on these items, for any relevance of documents.
 
@@ -83,8 +76,15 @@ def certify(
         Of the ranks, shape (K,); by default the ranker's own, or 1/log2(rank + 1) of five ranks.
     weights_from
         Where the weights come from, in words.
+    examination
+        What the promise is for: "fitted" (these weights), "any" (every way of looking in which a
+        rank is looked at no more than the one above it), "dcg", or other rank weights.
+    mode
+        What the guard serves: "best" or "mix"; see `Guard`.
     traffic
         Sessions of each query, or the counts; by default every query counts the same.
+    relevance
+        Estimates, one per document, by which to tell what the guard gives up.
 
     Returns
     -------
@@ -103,115 +103,63 @@ def certify(
     """
     new = check_policy(ranker, data, "ranker")
     require(data.queries > 0, "data", "of at least one query", data.queries)
-    w = rank_weights(weights, new, production)
-    old = production_policy(production, data, deployed)
+    looking = Examination.of(
+        examination,
+        rank_weights(weights, new, production),
+        weights_from or _weights_from(weights, new),
+    )
+    w, old = looking.weights, production_policy(production, data, deployed)
     sessions = traffic.sessions if isinstance(traffic, Counts) else traffic
     shares = query_shares(sessions, data.queries)
-    pair = _Pair(new, old, data, w, deployed)
-    facts, curve = pair.facts(promise, shares)
+    rule = GuardRule.against(old, promise, looking, mode)
+    worth = None if relevance is None else flat.check_values("relevance", relevance, data.offsets)
+    comparison = Comparison(new, old, data, rule, deployed, worth)
+    found = comparison.facts(shares)
+    facts, gains = found.losses, found.gains
     worst = _first(facts[:, LOSS] + 1e-3 * facts[:, LARGEST])
     visited = _first(shares) if traffic is not None else worst[:0]
+    losses = facts[:, [LOSS, LARGEST]]
 
     def listed(queries: Ints) -> tuple[Change, ...]:
         return changes(
-            new,
-            old,
-            data,
-            queries,
-            weights=w,
-            keep=promise.keep,
-            shares=shares,
-            total=pair.total,
-            deployed=deployed,
+            new, old, data, queries, weights=w, losses=losses, shares=shares, deployed=deployed
         )
 
-    slack_left = promise.slack + TOLERANCE * w.max() / np.maximum(pair.total, 1e-300)
-    kept = facts[:, LOSS] <= slack_left
-    steps_in = facts[:, MIXING] < 1
+    holds = facts[:, EXCESS] <= 0
     mean_loss, mean_total = (
-        float(shares @ (facts[:, LOSS] * pair.total)),
-        float(shares @ pair.total),
+        float(shares @ (facts[:, LOSS] * comparison.total)),
+        float(shares @ comparison.total),
     )
     return Certificate(
         promise=promise,
         deployed=deployed,
-        holds=bool(kept.all()),
+        holds=bool(holds.all()),
         holds_on_average=mean_loss <= promise.slack * mean_total + TOLERANCE * float(w.max()),
-        share_holding=min(1.0, float(shares[kept].sum())),
+        share_holding=min(1.0, float(shares[holds].sum())),
         mean_loss=mean_loss,
         mean_total=mean_total,
-        guard_share=float(steps_in.mean()),
-        guard_traffic=min(1.0, float(shares[steps_in].sum())),
-        guard_mixing=min(1.0, float(shares @ facts[:, MIXING])),
+        guard_share=float(found.steps_in.mean()),
+        guard_traffic=min(1.0, float(shares[found.steps_in].sum())),
+        guard_mixing=min(1.0, float(shares @ found.kept)),
         guard_loss=float(facts[:, GUARDED].max()),
-        curve=curve,
-        distribution=_distribution(facts, shares),
+        guard_mode=rule.mode,
+        guard_gain=None if gains is None else float(shares @ gains[0]),
+        guard_gain_kept=None if gains is None else float(shares @ gains[1]),
+        curve=found.curve,
+        distribution=_distribution(facts, found.kept, shares),
         worst=listed(worst),
         visited=listed(visited),
         queries=data.queries,
         documents=data.documents,
         traffic_known=traffic is not None,
         weights=tuple(w.tolist()),
+        examination=looking.name,
         production_kind=old.kind,
-        weights_from=weights_from or _weights_from(weights, new),
-        assumptions=_assumptions(
-            deployed, old, weights_from or _weights_from(weights, new), traffic is not None
-        ),
+        weights_from=looking.source,
+        assumptions=_assumptions(deployed, old, looking, traffic is not None),
         data=data.fingerprint(),
         versions=versions(),
     )
-
-
-@dataclass(frozen=True, eq=False)
-class _Pair:
-    """Two policies on the same items, compared some queries at a time."""
-
-    new: Policy
-    production: ProductionPolicy
-    data: RankingData
-    weights: Floats
-    deployed: Deployed
-
-    def exposures(self, part: Part) -> tuple[Floats, Floats, Ints]:
-        """Exposures of new and production on some queries, with production's sampling error."""
-        offsets = part.data.offsets
-        scores = scores_of(self.new, part, "ranker")
-        old = self.production.take(part.queries, part.positions, offsets)
-        omega = exposure_of(scores, self.weights, offsets, self.deployed, old.filled)
-        short = old.shortfall(self.weights, ERROR * part.queries.size / self.data.queries)
-        return with_shortfall(omega, old.exposure(self.weights), offsets, short)
-
-    @property
-    def total(self) -> Floats:
-        """Z of each query."""
-        return total_weights(self.data.offsets, self.weights, self.production.filled)
-
-    def facts(self, promise: Promise, shares: Floats) -> tuple[Floats, Curve]:
-        """The facts of each query, losses as shares of its Z, and the curves over all queries."""
-        total = self.total
-        facts = np.empty((self.data.queries, GUARDED + 1))
-        mean, guarded, worst = np.zeros(GRID.size), np.zeros(GRID.size), np.zeros(GRID.size)
-        with bar("Certifying", self.data.queries) as advance:
-            for part in parts(self.data):
-                own = part.queries
-                omega, omega0, offsets = self.exposures(part)
-                scale = np.where(total[own] > 0, total[own], 1.0)
-                share = -1.0 if self.production.exact else blind_share(promise.keep, promise.slack)
-                limits = (promise.keep, TOLERANCE * float(self.weights.max()), share)
-                curves = np.empty((2, own.size, GRID.size))
-                block = np.empty((own.size, GUARDED + 1))
-                query_facts(
-                    own.size, omega, omega0, offsets, promise.slack * total[own], limits, GRID,
-                    block, curves[0], curves[1],
-                )  # fmt: skip
-                block[:, [LOSS, LARGEST, GUARDED]] /= scale[:, None]
-                facts[own] = block
-                mean += shares[own] @ curves[0]
-                guarded += shares[own] @ curves[1]
-                worst = np.maximum(worst, (curves[0] / scale[:, None]).max(axis=0))
-                advance(own.size)
-        points = (GRID, mean, guarded, worst)
-        return facts, Curve(*(tuple(values.tolist()) for values in points))
 
 
 def _first(values: Floats) -> Ints:
@@ -219,11 +167,9 @@ def _first(values: Floats) -> Ints:
     return np.argsort(-values, kind="stable")[:LISTED]
 
 
-def _distribution(facts: Floats, shares: Floats) -> Distribution:
-    def percentiles(column: int) -> tuple[float, ...]:
-        return tuple(_quantiles(facts[:, column], shares).tolist())
-
-    return Distribution(*map(percentiles, (LOSS, LARGEST, KEPT, RATIO, MIXING)))
+def _distribution(facts: Floats, kept: Floats, shares: Floats) -> Distribution:
+    columns = (*(facts[:, column] for column in (LOSS, LARGEST, KEPT, RATIO)), kept)
+    return Distribution(*(tuple(_quantiles(values, shares).tolist()) for values in columns))
 
 
 def _quantiles(values: Floats, shares: Floats) -> Floats:
@@ -258,13 +204,12 @@ def _weights_from(weights: npt.ArrayLike | None, new: Policy) -> str:
 
 
 def _assumptions(
-    deployed: Deployed, production: ProductionPolicy, weights: str, traffic_known: bool
+    deployed: Deployed, production: ProductionPolicy, looking: Examination, traffic_known: bool
 ) -> tuple[str, ...]:
     return (
         "Utility adds up over the documents shown: the weight of a rank times a relevance in "
         "[0, 1] that does not depend on the ranking.",
-        f"Rank weights: {weights}. The promise is for these weights and for any relevance; users "
-        "who look at the ranks in another way are not covered.",
+        looking.sentence(),
         _NEW[deployed],
         _OLD[production.kind],
         "The promise is for each query among these items; for queries that are not among them the "

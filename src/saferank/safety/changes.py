@@ -12,7 +12,6 @@ from saferank._core.flat import Floats, Ints
 from saferank.data import RankingData
 from saferank.evaluation.scored_policies import Deployed, Policy, chosen, exposure_of, scores_of
 from saferank.policies import ProductionPolicy
-from saferank.safety.losses import worst_loss
 
 
 @dataclass(frozen=True)
@@ -48,12 +47,14 @@ def changes(
     queries: npt.ArrayLike,
     *,
     weights: Floats,
-    keep: float,
+    losses: Floats,
     shares: Floats,
-    total: Floats,
     deployed: Deployed,
 ) -> tuple[Change, ...]:
-    """What changes for the given queries: the documents that are in the top before or after."""
+    """What changes for the given queries: the documents that are in the top before or after.
+
+    `losses` are eta(keep) and eta(1) of all queries, queries x 2.
+    """
     part = chosen(data, queries)
     offsets = part.data.offsets
     after = scores_of(new, part, "new")
@@ -65,14 +66,13 @@ def changes(
     listed = []
     for number, query in enumerate(part.queries):
         own = slice(offsets[number], offsets[number + 1])
-        scale = total[query] if total[query] > 0 else 1.0
         listed.append(
             Change(
                 query=str(query_ids[number]),
                 traffic=float(shares[query]),
                 documents=int(own.stop - own.start),
-                loss=worst_loss(omega0[own], omega[own], keep) / scale,
-                largest_loss=worst_loss(omega0[own], omega[own], 1.0) / scale,
+                loss=float(losses[query, 0]),
+                largest_loss=float(losses[query, 1]),
                 moved=_moved(doc_ids[own], places[own], omega0[own], omega[own], weights.size),
             )
         )

@@ -19,6 +19,7 @@ from saferank.evaluation.intervals import query_lower
 from saferank.evaluation.lower_bound import LowerBound
 from saferank.evaluation.scored_policies import Policy
 from saferank.safety.certificate import Certificate
+from saferank.safety.guarded import what_is_left
 from saferank.safety.rule import Rule
 
 _DEFAULT = Rule()
@@ -129,19 +130,16 @@ def unconditional(certificate: Certificate, *, guard: bool = False) -> Decision:
     """Ship when every query keeps the promise, by itself or with the guard, for any relevance."""
     keep, promise = certificate.promise.keep, certificate.promise
     if certificate.holds and not guard:
-        sentence = (
-            f"Ship: each of {certificate.queries:,} queries {promise}, for any relevance of the "
-            f"documents."
-        )
+        sentence = f"Ship: each of {certificate.queries:,} queries {promise}, {certificate.scope}."
         return Decision(True, "promise", sentence, certificate.assumptions, next_step=_SERVE)
     stepping = (
         f"the guard steps in on {certificate.guard_share:.1%} of the queries, and "
-        f"{nearly(certificate.guard_mixing)} of the traffic gets the new ranker"
+        f"{what_is_left(certificate.guard_mode, nearly(certificate.guard_mixing))}"
     )
     if guard:
         sentence = (
-            f"Ship with guard {keep:g}: every query then {promise}, for any relevance of the "
-            f"documents; {stepping}."
+            f"Ship with guard {keep:g}: every query then {promise}, {certificate.scope}; "
+            f"{stepping}."
         )
         return Decision(
             True, "promise with guard", sentence, certificate.assumptions, keep,

@@ -14,7 +14,8 @@ from __future__ import annotations
 import numpy as np
 
 from saferank._core.flat import Floats, Ints
-from saferank._core.kernels import kernel
+from saferank._core.kernels import kernel, parallel_kernel
+from saferank.safety.best_policy import by_gain, largest_first
 
 _NEGLIGIBLE = 1e-13
 """Exposure in all, relative to the largest weight, that is not worth a ranking."""
@@ -107,3 +108,41 @@ def decompose(omega: Floats, order: Ints, weights: Floats, shares: Floats, ranki
             excess[top] -= amount
             wanted -= amount
     return count
+
+
+@kernel
+def rankings_of_query(
+    omega: Floats, gains: Floats, weights: Floats, shares: Floats, rankings: Ints
+) -> int:
+    """Fill shares and rankings (documents x ranks) of a query, rank by rank as they are shown."""
+    ranks, own = largest_first(weights, omega.size)
+    placed = np.empty((omega.size, own.size), dtype=np.int64)
+    count = decompose(omega, by_gain(gains, omega), own, shares, placed)
+    for number in range(count):
+        for place in range(ranks.size):
+            rankings[number, ranks[place]] = placed[number, place]
+    return count
+
+
+@parallel_kernel
+def _tables(
+    start: int, stop: int, omega: Floats, gains: Floats, offsets: Ints, weights: Floats,
+    table: Floats,
+) -> None:  # fmt: skip
+    for query in range(start, stop):
+        first, last = offsets[query], offsets[query + 1]
+        documents, ranks = last - first, min(weights.size, last - first)
+        shares, rankings = np.empty(documents), np.empty((documents, ranks), dtype=np.int64)
+        if documents == 0:
+            continue
+        count = rankings_of_query(omega[first:last], gains[first:last], weights, shares, rankings)
+        for number in range(count):
+            for rank in range(ranks):
+                table[first + rankings[number, rank], rank] += shares[number]
+
+
+def decomposed_tables(omega: Floats, gains: Floats, offsets: Ints, weights: Floats) -> Floats:
+    """P(document at rank) of a mixture of rankings with the given exposures, documents x ranks."""
+    table = np.zeros((omega.size, weights.size))
+    _tables(offsets.size - 1, omega, gains, offsets, weights, table)
+    return table

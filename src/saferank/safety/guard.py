@@ -1,121 +1,120 @@
 r"""The guard: makes any ranker keep a promise, on every query, seen before or not.
 
-It serves the new ranker with probability :math:`\lambda_q` and production else. Exposure is linear
-in the mixture, so the worst loss is
-
-.. math:: \eta(\kappa) = \sum_d \max(0, \lambda_q(\omega_0 - \omega) - (1-\kappa)\,\omega_0)
-
-and :math:`\lambda_q` is the largest value that keeps it within the slack: exact, from scores alone.
+It serves the best policy among all that keep the promise, or a mixture of the new ranker with
+production (`guarded`), for given rank weights or for every way of looking (`examination`). All of
+it is exact, from the scores of the query at hand alone, and so are the probabilities of what is
+served: they can be logged.
 """
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from saferank._core import flat
 from saferank._core.flat import Floats, Ints
-from saferank._core.seeds import generator
 from saferank.data import RankingData
-from saferank.errors import require
+from saferank.errors import InputError, require
 from saferank.evaluation.scored_policies import (
     Deployed,
-    Part,
     Policy,
     all_scores,
     check_policy,
-    exposure_of,
     parts,
     query_shares,
     rank_weights,
     scores_of,
-    total_weight,
 )
-from saferank.plackett_luce.sampling import sample_query
-from saferank.policies.production import check_kind
-from saferank.safety.losses import TOLERANCE, blind_share, mixing_shares
+from saferank.policies.production import chances_of_lists, check_kind
+from saferank.safety.drawing import chances, draw
+from saferank.safety.examination import Asked, Examination
+from saferank.safety.guard_blocks import Block, join
+from saferank.safety.guard_report import GuardReport
+from saferank.safety.guarded import BLIND, GuardRule, Mode
+from saferank.safety.one_query import OneQuery
 from saferank.safety.promise import Promise
 
 _DEFAULT = Promise()
 
 
-@dataclass(frozen=True)
-class GuardReport:
-    """How often the guard steps in, and what that costs."""
-
-    promise: Promise
-    queries: int
-    share: float
-    """Share of the queries where it steps in, and of the traffic."""
-    traffic: float
-    mixing: float
-    """Share of the traffic that gets the new ranker."""
-    cost: float | None = None
-    """Estimated utility per session that the guard gives up, where gains are known."""
-    gain: float | None = None
-    """Estimated utility per session that the new ranker adds to production without the guard."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The report for JSON."""
-        return asdict(self)
-
-    def sentence(self) -> str:
-        """The report in one sentence."""
-        text = (
-            f"The guard steps in on {self.share:.1%} of {self.queries:,} queries; "
-            f"{self.mixing:.1%} of the traffic gets the new ranker"
-        )
-        if self.cost is not None and self.gain is not None:
-            text += f"; it gives up {self.cost:.4g} of an estimated change of {self.gain:+.4g}"
-        return text + "."
-
-
 @dataclass(frozen=True, eq=False)
 class Guard:
-    """Mixes a new ranker with production so that every query keeps the promise.
+    """Serves as much of a new ranker as lets every query keep the promise.
 
-    `new` and `production` are rankers, functions of the data, or (for one set of items) scores.
-    `production_kind` says what production does with its scores: it samples, sorts, or (observed)
-    does what no score tells. In the last case no exposure of it is known, and every query gets the
-    share of the new ranker that keeps the promise whatever production does, 1 - keep + slack. The
-    production arm is the ranking sorted by `production`'s scores, or drawn where it samples: at
-    serving, give those of the list that production made.
+    Parameters
+    ----------
+    new, production
+        Rankers, functions of the data, or (for one set of items) scores.
+    promise
+        What every query keeps.
+    weights
+        Of the ranks; by default those that the ranker was learned with, else DCG's of five.
+    deployed
+        How the new ranker's scores become rankings: "sampled" or "sorted".
+    production_kind, production_temperature
+        What production does with its scores: it samples (by scores divided by the temperature),
+        sorts, or (observed, recorded) does what no score tells; None: as the new ranker. In the
+        last case every query gets the share of the new ranker that keeps the promise whatever
+        production does, 1 - keep + slack; the production arm is then the ranking sorted by
+        `production`'s scores: at serving, give those of the list that production made.
+    salt
+        Two guards with different salts choose independently of each other.
+    mode
+        "best": the policy of largest gain that keeps the promise; "mix": new ranker and production.
+    examination
+        What the promise is for: "fitted" (the rank weights), "any" (every way of looking in which a
+        rank is looked at no more than the one above it), "dcg", or rank weights.
+    gains
+        What "best" maximises, per unit of exposure: scores, a ranker or a function of the data; by
+        default the new ranker's own exposures.
 
+    Examples
+    --------
     >>> import saferank as sr
     >>> items = sr.data.RankingData(np.eye(3), offsets=[0, 3])
-    >>> guard = Guard([0.0, 1.0, 2.0], [2.0, 1.0, 0.0], sr.safety.Promise(0.9, 0.01))
+    >>> promise = sr.safety.Promise(0.9, 0.01)
+    >>> guard = Guard([0.0, 1.0, 2.0], [2.0, 1.0, 0.0], promise, mode="mix")
     >>> guard.mixing(items).round(3)
     array([0.364])
-    >>> guard.rank(items, 3, session="a") - guard.rank(items, 3, session="a")
+    >>> best = Guard([0.0, 1.0, 2.0], [2.0, 1.0, 0.0], promise)
+    >>> best.rank(items, 3, session="a") - best.rank(items, 3, session="a")
     array([[0, 0, 0]])
+    >>> best.propensities(items).sum(axis=0).round(9)
+    array([1., 1., 1., 0., 0.])
     """
 
-    new: Policy
+    new: Policy | None
     production: Policy | None = None
     promise: Promise = _DEFAULT
     weights: npt.ArrayLike | None = None
     deployed: Deployed = "sampled"
     production_kind: str | None = None
-    """None: production is deployed as the new ranker is."""
     production_temperature: float = 1.0
-    """Where production samples: it draws by its scores divided by this."""
     salt: str = "saferank"
-    """Two guards with different salts choose independently of each other."""
+    mode: Mode = "best"
+    examination: Asked = "fitted"
+    gains: Policy | None = None
 
     def __post_init__(self) -> None:
         if self.production_kind is not None:
             check_kind(self.production_kind)
         temperature = self.production_temperature
         require(0 < temperature < np.inf, "production_temperature", "positive", temperature)
+        GuardRule(self.promise, Examination.of(self.examination, [1.0]), self.mode)
 
     @property
     def blind(self) -> bool:
         """Whether production's exposures are not known: the share is then the same for all."""
-        return self.production_kind in ("observed", "recorded")
+        return self.production_kind in BLIND
+
+    @property
+    def mixes(self) -> bool:
+        """Whether sessions get the new ranker or production, one of the two."""
+        return self.blind or self.mode == "mix"
 
     @property
     def production_deployed(self) -> Deployed:
@@ -125,56 +124,42 @@ class Guard:
         return "sampled" if self.production_kind in ("sampled", "uniform") else "sorted"
 
     def mixing(self, data: RankingData) -> Floats:
-        """lambda of each query: the probability of serving the new ranker."""
-        new, old, weights = self._checked(data)
+        """The share of the possible gain that each query keeps.
+
+        Of a mixture it is lambda, the probability of serving the new ranker.
+        """
         shares = np.empty(data.queries)
-        for part in parts(data):
-            shares[part.queries] = self._mixing(new, old, weights, part)[0]
+        for block in self._blocks(data):
+            shares[block.part.queries] = block.serve().kept
         return shares
 
-    def _checked(self, data: RankingData) -> tuple[Policy, Policy, Floats]:
-        new = check_policy(self.new, data, "new")
-        if self.production_kind == "uniform":
-            return new, np.zeros(data.documents), rank_weights(self.weights, new, new)
-        old = check_policy(self.production, data, "production")
-        return new, old, rank_weights(self.weights, new, old)
+    def propensities(self, data: RankingData) -> Floats:
+        """P(document at rank) of what is served, exactly: documents x K.
 
-    def _mixing(
-        self, new: Policy, old: Policy, weights: Floats, part: Part
-    ) -> tuple[Floats, Floats, Floats]:
-        """lambda of each query of a part, and the exposures of its documents, new and old."""
-        offsets = part.data.offsets
-        omega = exposure_of(scores_of(new, part, "new"), weights, offsets, self.deployed)
-        shown = scores_of(old, part, "production") / self.production_temperature
-        omega0 = exposure_of(shown, weights, offsets, self.production_deployed)
+        Logged beside what is shown, they tell the next log's policy (`count --column propensity=`).
+        """
         if self.blind:
-            return (
-                np.full(part.queries.size, blind_share(self.promise.keep, self.promise.slack)),
-                omega,
-                omega0,
+            raise InputError(
+                "`propensities` are not known: production's own are known from the log only."
             )
-        allowed = self.promise.slack * total_weight(offsets, weights) + TOLERANCE * weights.max()
-        return mixing_shares(omega, omega0, offsets, allowed, self.promise.keep), omega, omega0
+        return self._tables(data)
 
     def exposure(self, data: RankingData) -> Floats:
         """Exposure of each document under the guarded policy."""
-        new, old, weights = self._checked(data)
-        mixed = np.empty(data.documents)
-        for part in parts(data):
-            shares, omega, omega0 = self._mixing(new, old, weights, part)
-            own = flat.repeat_per_document(shares, part.data.offsets)
-            mixed[part.positions] = own * omega + (1 - own) * omega0
-        return mixed
+        return self._rule(data).examination.exposure(self._tables(data))
 
     def serves_new(self, data: RankingData, session: str | int) -> npt.NDArray[np.bool_]:
-        """Whether a session gets the new ranker, of each query: always the same answer."""
-        query_ids = data.ids()[0]
-        chance = np.array([_uniform(self.salt, session, query) for query in query_ids])
-        return chance < self.mixing(data)
+        """Whether a session gets the new ranker, of each query: always the same answer.
+
+        The best policy is the new ranker within the promise: every session gets it.
+        """
+        if not self.mixes:
+            return np.ones(data.queries, dtype=np.bool_)
+        return chances(data, self.salt, session)[:, 0] < self.mixing(data)
 
     def scores(self, data: RankingData, session: str | int) -> Floats:
         """The scores that a session is served by: for each query those of one of the rankers."""
-        new, old, _ = self._checked(data)
+        new, old = self._policies(data)
         which = flat.repeat_per_document(self.serves_new(data, session), data.offsets)
         return np.where(
             which, all_scores(new, data), all_scores(old, data) / self.production_temperature
@@ -184,13 +169,43 @@ class Guard:
         """Positions of the first k documents of each query for one session; -1 past the end.
 
         A session that comes back sees the same ranking: the draw too depends only on its id.
+        Beyond the ranks of the promise documents follow by the new ranker.
         """
+        require(k >= 1, "k", "at least 1", k)
+        if not self.mixes:
+            rankings = [block.draw(self.salt, session, k) for block in self._blocks(data)]
+            return join(rankings, data, k)
         ways = (self.deployed, self.production_deployed)
         scores = self.scores(data, session)
         if ways[0] == ways[1]:
             return draw(scores, data, k, session, ways[0], self.salt)
         new, old = (draw(scores, data, k, session, way, self.salt) for way in ways)
         return np.where(self.serves_new(data, session)[:, None], new, old)
+
+    def rank_query(
+        self,
+        new: npt.ArrayLike,
+        production: npt.ArrayLike,
+        k: int,
+        session: str | int,
+        query: object,
+    ) -> Ints:
+        """The first k documents of one query for one session, from scores: the quick way to serve.
+
+        The same ranking as that of `rank`, where `new` and `production` are the scores that the
+        policies have for the query with that id, and gains are the new ranker's exposures.
+
+        >>> guard = Guard(None, weights=[1.0, 0.5])
+        >>> guard.rank_query([0.0, 1.0, 2.0], [2.0, 1.0, 0.0], 2, session="a", query="q").size
+        2
+        """
+        require(k >= 1, "k", "at least 1", k)
+        require(self.gains is None, "gains", "the new ranker's exposures", "others")
+        scores, shown = (np.ascontiguousarray(x, dtype=np.float64) for x in (new, production))
+        shown = np.zeros(scores.size) if self.production_kind == "uniform" else shown
+        ways = (self.deployed, self.production_deployed)
+        one = OneQuery(scores, shown / self.production_temperature, ways, self._own_rule)
+        return one.rank(k, self.salt, session, query)
 
     def report(
         self,
@@ -200,49 +215,68 @@ class Guard:
         gain: npt.ArrayLike | None = None,
     ) -> GuardReport:
         """How often the guard steps in, and what it costs where gains of documents are known."""
-        new, old, weights = self._checked(data)
+        weights = self._rule(data).examination.weights
         shares = query_shares(traffic, data.queries)
         gains = None if gain is None else flat.check_values("gain", gain, data.offsets)
-        mixing, added = np.empty(data.queries), np.zeros(data.queries)
-        for part in parts(data):
-            own, omega, omega0 = self._mixing(new, old, weights, part)
-            mixing[part.queries] = own
+        mixing, steps_in = np.empty(data.queries), np.empty(data.queries, dtype=np.bool_)
+        added, lost = np.zeros(data.queries), np.zeros(data.queries)
+        for block in self._blocks(data):
+            own, offsets, served = block.part.queries, block.part.data.offsets, block.serve()
+            mixing[own], steps_in[own] = served.kept, served.steps_in
             if gains is not None:
-                change = (omega - omega0) * gains[part.positions]
-                added[part.queries] = flat.query_sums(change, part.data.offsets)
+                worth = gains[block.part.positions]
+                added[own] = flat.query_sums(((block.new - block.old) @ weights) * worth, offsets)
+                given_up = ((block.new - served.table) @ weights) * worth
+                lost[own] = flat.query_sums(given_up, offsets)
         return GuardReport(
             promise=self.promise,
             queries=data.queries,
-            share=float(np.mean(mixing < 1)) if data.queries else 0.0,
-            traffic=float(shares[mixing < 1].sum()),
+            share=float(np.mean(steps_in)) if data.queries else 0.0,
+            traffic=float(shares[steps_in].sum()),
             mixing=float(shares @ mixing),
-            cost=None if gains is None else float(shares @ ((1 - mixing) * added)),
+            cost=None if gains is None else float(shares @ lost),
             gain=None if gains is None else float(shares @ added),
+            mode="mix" if self.mixes else "best",
         )
 
+    def _policies(self, data: RankingData) -> tuple[Policy, Policy]:
+        new = check_policy(self.new, data, "new")
+        if self.production_kind == "uniform":
+            return new, np.zeros(data.documents)
+        return new, check_policy(self.production, data, "production")
 
-def draw(
-    scores: Floats,
-    data: RankingData,
-    k: int,
-    session: str | int,
-    deployed: Deployed = "sampled",
-    salt: str = "saferank",
-) -> Ints:
-    """Positions of the first k documents of each query for one session; -1 past the end."""
-    require(k >= 1, "k", "at least 1", k)
-    if deployed == "sorted":
-        return flat.top(scores, k, data.offsets)
-    result = np.full((data.queries, 1, k), -1, dtype=np.int64)
-    for query, name in enumerate(data.ids()[0]):
-        first, last = data.offsets[query], data.offsets[query + 1]
-        sample_query(scores[first:last], result[query], generator(0, "guard", salt, session, name))
-        result[query][result[query] >= 0] += first
-    return result[:, 0, :]
+    @cached_property
+    def _own_rule(self) -> GuardRule:
+        """The rule of queries whose scores are given."""
+        weights = rank_weights(self.weights, self.new, self.production)
+        looking = Examination.of(self.examination, weights)
+        return GuardRule(self.promise, looking, self.mode, self.blind)
 
+    def _rule(self, data: RankingData) -> GuardRule:
+        weights = rank_weights(self.weights, *self._policies(data))
+        looking = Examination.of(self.examination, weights)
+        return GuardRule(self.promise, looking, self.mode, self.blind)
 
-def _uniform(salt: str, session: str | int, query: object) -> float:
-    """A number in [0, 1) that depends on nothing but the three words, on any machine."""
-    text = "\x1f".join([salt, str(session), str(query)])
-    digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
-    return (int.from_bytes(digest, "little") >> 11) / (1 << 53)
+    def _blocks(self, data: RankingData) -> Iterator[Block]:
+        (new, old), rule = self._policies(data), self._rule(data)
+        gains = None if self.gains is None else check_policy(self.gains, data, "gains")
+        weights = rule.examination.weights
+        for part in parts(data):
+            offsets = part.data.offsets
+            shown = scores_of(old, part, "production") / self.production_temperature
+            after, before = (
+                chances_of_lists(scores, weights.size, offsets, in_order=way == "sorted")
+                for scores, way in (
+                    (scores_of(new, part, "new"), self.deployed),
+                    (shown, self.production_deployed),
+                )
+            )
+            own = rule.examination.exposure(after)
+            worth = own if gains is None else scores_of(gains, part, "gains")
+            yield Block(part, rule, after, before, worth)
+
+    def _tables(self, data: RankingData) -> Floats:
+        table = np.zeros((data.documents, self._rule(data).examination.weights.size))
+        for block in self._blocks(data):
+            table[block.part.positions] = block.serve().table
+        return table

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from saferank._core import flat
 from saferank._core.flat import Floats
 from saferank.clicks import ClickModel, check_click_model
 from saferank.clicks.bias.misfit import SIGNIFICANT
@@ -28,12 +27,10 @@ from saferank.evaluation.scored_policies import (
 from saferank.learning import Ranker
 from saferank.policies import ProductionPolicy, choose_production
 from saferank.policies.leaning import check_leaning
-from saferank.policies.production import total_weights
 from saferank.policies.production_fit import ProductionFit
 from saferank.safety.decisions import OTHER_USERS
+from saferank.safety.guarded import GuardRule, both_tables
 from saferank.safety.independence import FLATTERS, shared_sessions
-from saferank.safety.losses import TOLERANCE, blind_share, mixing_shares
-from saferank.safety.promise import Promise
 
 
 def production_of(
@@ -86,36 +83,22 @@ class Served:
     weights: Floats
     """Of the ranks: those that the guard's promise is for."""
     deployed: Deployed
-    guard: Promise | None = None
+    guard: GuardRule | None = None
 
     def exposures(self, measured: Floats | None = None) -> tuple[Floats, Floats, Floats]:
-        """Exposures of what would be served, of production, and the new ranker's share per query.
+        """Exposures of what would be served, of production, and what the guard keeps per query.
 
         Exposures are with the rank weights `measured` where those are given.
         """
-        if self.guard is None:
-            ones = np.ones(self.data.queries)
-            return *self._both(self.weights if measured is None else measured), ones
-        omega, omega0 = self._both(self.weights)
-        shares = self._shares(self.guard, omega, omega0)
-        own = flat.repeat_per_document(shares, self.data.offsets)
-        if measured is not None:
-            omega, omega0 = self._both(measured)
-        return own * omega + (1 - own) * omega0, omega0, shares
-
-    def _both(self, weights: Floats) -> tuple[Floats, Floats]:
-        """Exposures of the new ranker without the guard, and of production."""
+        weights = self.weights if measured is None else measured
         offsets, filled = self.data.offsets, self.production.filled
-        new = exposure_of(self.scores, weights, offsets, self.deployed, filled)
-        return new, self.production.exposure(weights)
-
-    def _shares(self, guard: Promise, omega: Floats, omega0: Floats) -> Floats:
-        """The share of each query's sessions that the guard gives to the new ranker."""
-        if not self.production.exact:
-            return np.full(self.data.queries, blind_share(guard.keep, guard.slack))
-        total = total_weights(self.data.offsets, self.weights, self.production.filled)
-        allowed = guard.slack * total + TOLERANCE * self.weights.max()
-        return mixing_shares(omega, omega0, self.data.offsets, allowed, guard.keep)
+        omega0 = self.production.exposure(weights)
+        if self.guard is None:
+            omega = exposure_of(self.scores, weights, offsets, self.deployed, filled)
+            return omega, omega0, np.ones(self.data.queries)
+        tables = both_tables(self.scores, self.production, self.guard.examination, self.deployed)
+        served = self.guard.serve(*tables, offsets, filled=filled)
+        return served.table @ weights[: served.table.shape[1]], omega0, served.kept
 
     def compared(
         self, evidence: Evidence, measured: Floats | None = None

@@ -16,7 +16,7 @@ from saferank._core.kernels import kernel, parallel_kernel
 TOLERANCE = 1e-9
 """Exposures are known to this (times the largest rank weight); comparisons allow for as much."""
 
-LOSS, LARGEST, KEPT, RATIO, MIXING, GUARDED = range(6)
+LOSS, LARGEST, KEPT, RATIO, GUARDED, EXCESS = range(6)
 """What is kept of each query; see `query_facts`."""
 
 
@@ -66,43 +66,48 @@ def _mixing(new: Floats, old: Floats, keep: float, allowed: float) -> float:
 
 
 @kernel
-def _facts(
-    new: Floats, old: Floats, allowed: float, promise: tuple[float, float, float], grid: Floats,
-    facts: Floats, curve: Floats, guarded: Floats,
+def _facts_of_view(
+    views: tuple[Floats, Floats, Floats], total: float, promise: tuple[float, float],
+    tolerance: float, grid: Floats, facts: Floats, curves: Floats,
 ) -> None:  # fmt: skip
-    keep, tolerance, fixed = promise
-    share = _mixing(new, old, keep, allowed + tolerance) if fixed < 0 else fixed
-    mixed = share * new + (1 - share) * old
-    facts[LOSS] = worst_loss(old, new, keep)
-    facts[LARGEST] = worst_loss(old, new, 1.0)
-    facts[KEPT] = largest_within(old, new, allowed + tolerance)
-    facts[RATIO] = lowest_ratio(new, old, tolerance)
-    facts[MIXING] = share
-    facts[GUARDED] = worst_loss(old, mixed, keep)
+    new, old, served = views
+    keep, slack = promise
+    scale = 1 / total if total > 0 else 1.0
+    loss = worst_loss(old, new, keep)
+    facts[LOSS] = max(facts[LOSS], scale * loss)
+    facts[LARGEST] = max(facts[LARGEST], scale * worst_loss(old, new, 1.0))
+    facts[KEPT] = min(facts[KEPT], largest_within(old, new, slack * total + tolerance))
+    facts[RATIO] = min(facts[RATIO], lowest_ratio(new, old, tolerance))
+    facts[GUARDED] = max(facts[GUARDED], scale * worst_loss(old, served, keep))
+    facts[EXCESS] = max(facts[EXCESS], loss - slack * total - tolerance)
     for point in range(grid.size):
-        curve[point] = worst_loss(old, new, grid[point])
-        guarded[point] = worst_loss(old, mixed, grid[point])
+        curves[0, point] = max(curves[0, point], scale * worst_loss(old, new, grid[point]))
+        curves[1, point] = max(curves[1, point], scale * worst_loss(old, served, grid[point]))
 
 
 @parallel_kernel
 def query_facts(
-    start: int, stop: int, omega: Floats, omega0: Floats, offsets: Ints, allowed: Floats,
-    promise: tuple[float, float, float], grid: Floats,
-    facts: Floats, curves: Floats, guarded: Floats,
+    start: int, stop: int, exposures: Floats, offsets: Ints, totals: Floats,
+    promise: tuple[float, float], tolerances: Floats, grid: Floats, facts: Floats, curves: Floats,
 ) -> None:  # fmt: skip
     """Fill a row of facts and the curves, unguarded and guarded, of each query.
 
-    `promise` is (keep, tolerance, share): the guard's share of the new policy, or -1 for the
-    largest that keeps the promise; `allowed` is the slack of each query. Facts are eta(keep),
-    eta(1), the largest kappa within the slack, the lowest ratio, the guard's share of the new
-    policy, and eta(keep) with the guard.
+    `exposures` are of new ranker, production and what is served, 3 x views x documents; `totals`
+    are queries x views; `promise` is (keep, slack). Facts are the worst over the views: eta(keep)
+    and eta(1) as shares of Z, the largest kappa within the slack, the lowest ratio, eta(keep) of
+    what is served, and by how much eta(keep) exceeds the slack.
     """
     for query in range(start, stop):
         first, last = offsets[query], offsets[query + 1]
-        _facts(
-            omega[first:last], omega0[first:last], allowed[query], promise, grid,
-            facts[query], curves[query], guarded[query],
-        )  # fmt: skip
+        facts[query, LOSS], facts[query, LARGEST], facts[query, GUARDED] = 0.0, 0.0, 0.0
+        facts[query, KEPT], facts[query, RATIO], facts[query, EXCESS] = 1.0, 1.0, -np.inf
+        curves[query] = 0.0
+        for view in range(totals.shape[1]):
+            both = exposures[0, view, first:last], exposures[1, view, first:last]
+            _facts_of_view(
+                (both[0], both[1], exposures[2, view, first:last]), totals[query, view], promise,
+                tolerances[view], grid, facts[query], curves[query],
+            )  # fmt: skip
 
 
 def blind_share(keep: float, slack: float) -> float:
@@ -117,19 +122,19 @@ def blind_share(keep: float, slack: float) -> float:
 
 
 def with_shortfall(
-    omega: Floats, omega0: Floats, offsets: Ints, shortfall: Floats
-) -> tuple[Floats, Floats, Ints]:
+    exposures: Floats, offsets: Ints, shortfall: Floats, share: float
+) -> tuple[Floats, Ints]:
     r"""Exposures with one more document per query, for what production may show besides.
 
     If :math:`\sum_d \max(0, \omega_0 - \hat\omega_0) \le s`, a document with exposure s by
     production and 0 by the new policy bounds every loss: :math:`\eta(\kappa)` grows by
-    :math:`\kappa s`, that of a mixture by :math:`s \max(0, \lambda - 1 + \kappa)`.
+    :math:`\kappa s`, that of a mixture by :math:`s \max(0, \lambda - 1 + \kappa)`. `exposures`
+    are those of `query_facts`, `shortfall` is queries x views, `share` is :math:`\lambda`.
     """
     if not shortfall.any():
-        return omega, omega0, offsets
-    ends = offsets[1:]
-    wider = offsets + np.arange(offsets.size)
-    return np.insert(omega, ends, 0.0), np.insert(omega0, ends, shortfall), wider
+        return exposures, offsets
+    beside = np.stack([np.zeros_like(shortfall.T), shortfall.T, (1 - share) * shortfall.T])
+    return np.insert(exposures, offsets[1:], beside, axis=2), offsets + np.arange(offsets.size)
 
 
 @parallel_kernel

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from saferank.errors import require
+from saferank.safety.guarded import Mode
 
 RULES = ("auto", "promise", "clicks", "both")
 
@@ -38,6 +39,8 @@ class Rule:
     """Make the estimate although the ranker was learned from the same sessions."""
     doubt: float = 0.0
     """How far the click model's numbers may be from the truth, as a share of themselves."""
+    guard_mode: Mode = "best"
+    """What the guard serves: "best" or "mix"; see `Guard`."""
 
     def __post_init__(self) -> None:
         require(self.by in RULES, "by", f"one of {', '.join(RULES)}", self.by)

@@ -17,7 +17,9 @@ from saferank.evaluation.scored_policies import Deployed, Policy
 from saferank.learning import Ranker
 from saferank.learning.ranked_lists import ranking_table
 from saferank.safety.assessment import FILE, Assessment
-from saferank.safety.guard import Guard, draw
+from saferank.safety.drawing import draw
+from saferank.safety.guard import Guard
+from saferank.safety.guarded import Mode
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +40,7 @@ class Serving:
         keep: float | None = None,
         slack: float | None = None,
         deployed: Deployed | None = None,
+        mode: str | None = None,
     ) -> Serving:
         """The run's ranker; an option that differs from what was certified is refused."""
         ranker = Ranker.load(run)
@@ -55,6 +58,7 @@ class Serving:
             ("keep", keep, certificate.promise.keep),
             ("slack", slack, certificate.promise.slack),
             ("deployment", deployed, certificate.deployed),
+            ("guard-mode", mode, certificate.guard_mode),
         ):
             if asked is not None and asked != was:
                 raise InputError(
@@ -79,9 +83,11 @@ class Serving:
         assert self.certified is not None
         certificate, fit = self.certified.certificate, self.certified.fit
         temperature = None if fit is None or fit.kind != "sampled" else fit.temperature
+        mode: Mode = "best" if certificate.guard_mode == "best" else "mix"
         return Guard(
             self.ranker, production, certificate.promise,
-            weights=certificate.weights, deployed=certificate.deployed,
+            weights=certificate.weights, deployed=certificate.deployed, mode=mode,
+            examination="any" if certificate.examination == "any" else "fitted",
             production_kind=certificate.production_kind,
             production_temperature=1.0 if temperature is None else temperature,
         )  # fmt: skip
@@ -165,16 +171,34 @@ def rankings(
             "This is a single draw per query: the certified policy is random. Give --session for "
             "one user, or --sessions for many."
         )
-    return _ranked(serving, guard, data, length, session or "0"), notes
+    known = _propensities(guard, data)
+    return _ranked(serving, guard, data, length, session or "0", known), notes
+
+
+def _propensities(guard: Guard | None, data: RankingData) -> Floats | None:
+    """P(document at rank) of what is served, where it is known."""
+    return None if guard is None or guard.blind else guard.propensities(data)
 
 
 def _ranked(
-    serving: Serving, guard: Guard | None, data: RankingData, k: int, session: str
+    serving: Serving,
+    guard: Guard | None,
+    data: RankingData,
+    k: int,
+    session: str,
+    known: Floats | None,
 ) -> pa.Table:
     if guard is None:
         scores = serving.ranker.scores(data)
         return ranking_table(data, draw(scores, data, k, session, serving.deployed), scores)
-    return ranking_table(data, guard.rank(data, k, session), guard.scores(data, session))
+    ranked = guard.rank(data, k, session)
+    table = ranking_table(data, ranked, guard.scores(data, session))
+    if known is None:
+        return table
+    query, rank = np.nonzero(ranked >= 0)
+    told = rank < known.shape[1]  # beyond the ranks of the promise no probability is known
+    chance = known[ranked[query, rank], np.minimum(rank, known.shape[1] - 1)]
+    return table.append_column("propensity", pa.array(chance, mask=~told))
 
 
 def _for_sessions(
@@ -189,8 +213,12 @@ def _for_sessions(
     for query, session in zip(wanted, sessions["session_id"].to_pylist(), strict=True):
         by_session.setdefault(str(session), []).append(places[query])
     tables: list[Any] = []
+    known = _propensities(guard, data)
     for session, queries in by_session.items():
         chosen: Array = np.unique(np.asarray(queries, dtype=np.int64))
-        table = _ranked(serving, guard, data.subset(chosen), k, session)
+        own = None if known is None else known[flat.gather(data.offsets, chosen)[0]]
+        table = _ranked(serving, guard, data.subset(chosen), k, session, own)
         tables.append(table.append_column("session_id", pa.array([session] * table.num_rows)))
-    return pa.concat_tables(tables) if tables else _ranked(serving, guard, data, k, "0").slice(0, 0)
+    if tables:
+        return pa.concat_tables(tables)
+    return _ranked(serving, guard, data, k, "0", known).slice(0, 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from saferank._core.flat import Floats
+from saferank.errors import InputError
 from saferank.evaluation.scored_policies import rank_weights
 from saferank.safety.guard import Guard
 from saferank.safety.losses import TOLERANCE, blind_share
@@ -32,6 +33,11 @@ def _rank(graph: Graph, keys: str, k: int) -> None:
 
 def guarded(graph: Graph, guard: Guard, k: int) -> None:
     """`ranking` by the guard: production's unless `chance` is below `share`."""
+    if not guard.blind and (guard.mode != "mix" or guard.examination == "any"):
+        raise InputError(
+            "a graph holds the guard that mixes for given rank weights: run `saferank certify RUN "
+            "--items ITEMS --guard --guard-mode mix` first, or serve with `saferank rank --guard`."
+        )
     weights = rank_weights(guard.weights, guard.new)
     if guard.production_kind == "uniform":
         zero = graph.constant(0.0)

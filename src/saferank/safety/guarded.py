@@ -1,0 +1,170 @@
+r"""What a guard makes of a new ranker and of production: P(document at rank) of what is served.
+
+- `mix`: the new ranker with the largest probability :math:`\lambda_q` that keeps the promise, and
+  production else. For every way of looking it is the smallest of those for "in the first j".
+- `best`: the policy of largest gain among all that keep the promise (`best_policy` for given rank
+  weights, `prefix_policy` for every way of looking). A document's gain is its exposure by the new
+  ranker, unless others are given.
+
+Where production's probabilities are not known (it is *blind*) the new ranker gets the share that
+keeps the promise whatever production does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from saferank._core import flat
+from saferank._core.flat import Floats, Ints
+from saferank.errors import InputError
+from saferank.evaluation.scored_policies import Deployed
+from saferank.policies import ProductionPolicy
+from saferank.policies.production import chances_of_lists
+from saferank.safety.best_policy import best_exposures
+from saferank.safety.decomposition import decomposed_tables
+from saferank.safety.examination import Examination
+from saferank.safety.losses import TOLERANCE, blind_share, mixing_shares
+from saferank.safety.prefix_policy import best_rank_tables
+from saferank.safety.promise import Promise
+
+Mode = Literal["best", "mix"]
+BLIND = ("observed", "recorded")
+"""Kinds of production whose probabilities are known for the queries of the log only."""
+
+
+def what_is_left(mode: str, share: str) -> str:
+    """What a guard leaves of the new ranker, in words."""
+    if mode == "mix":
+        return f"{share} of the traffic gets the new ranker"
+    return f"{share} of what could be gained by the new ranker's lights is kept"
+
+
+def both_tables(
+    scores: Floats, production: ProductionPolicy, examination: Examination, deployed: Deployed
+) -> tuple[Floats, Floats]:
+    """P(document at rank) of a new ranker and of production, as often as lists are filled.
+
+    Ranks of a log are as many as it has: beyond them no rank may weigh anything.
+    """
+    ranks = examination.weights.size
+    if production.table is not None:
+        ranks = 1 + int(np.flatnonzero(examination.views.any(axis=0)).max(initial=0))
+    new = chances_of_lists(
+        scores, ranks, production.offsets, in_order=deployed == "sorted", filled=production.filled
+    )
+    return new, production.rank_probabilities(ranks)
+
+
+@dataclass(frozen=True, eq=False)
+class Guarded:
+    """What is served of each query."""
+
+    kept: Floats
+    """Per query, the share of the possible gain that is kept: of a mixture that of the new ranker's
+    sessions."""
+    steps_in: npt.NDArray[np.bool_]
+    """Per query, whether the new ranker alone would not do."""
+    table: Floats
+    """P(document at rank), documents x ranks."""
+
+
+@dataclass(frozen=True, eq=False)
+class GuardRule:
+    """Promise, way of looking and mode: what a guard goes by."""
+
+    promise: Promise
+    examination: Examination
+    mode: Mode = "best"
+    blind: bool = False
+
+    def __post_init__(self) -> None:
+        if self.mode not in ("best", "mix"):
+            raise InputError(f"`mode` of the guard must be best or mix; got {self.mode!r}.")
+
+    @classmethod
+    def against(
+        cls, production: ProductionPolicy, promise: Promise, examination: Examination, mode: Mode
+    ) -> GuardRule:
+        """The rule where production is known from a log.
+
+        Where its probabilities are not known beyond the log, or lists are cut short at serving in
+        ways that no guard controls, the new ranker and production are mixed.
+        """
+        blind = production.kind in BLIND
+        short = production.filled is not None or production.inside is not None
+        return cls(promise, examination, "mix" if blind or short else mode, blind)
+
+    @property
+    def least_share(self) -> float:
+        """The new ranker's share of a mixture that keeps the promise whatever production does."""
+        return blind_share(self.promise.keep, self.promise.slack)
+
+    def serve(
+        self,
+        new: Floats,
+        old: Floats,
+        offsets: Ints,
+        *,
+        gains: Floats | None = None,
+        filled: Floats | None = None,
+    ) -> Guarded:
+        """What is served, by P(document at rank) of new ranker and production, documents x K.
+
+        `filled` is how often each query's ranks show something, where the tables allow for it.
+        """
+        shares = self._shares(new, old, offsets, filled)
+        if self.mode == "mix" or self.blind:
+            own = flat.repeat_per_document(shares, offsets)[:, None]
+            return Guarded(shares, shares < 1, own * new + (1 - own) * old)
+        weights, promise = self.examination.weights, self.promise
+        exposure = self.examination.exposure
+        worth = exposure(new) if gains is None else gains
+        if self.examination.every:
+            table = best_rank_tables(worth, old, offsets, promise.keep, promise.slack)
+        else:
+            omega = self.best(worth, exposure(old), offsets)
+            table = decomposed_tables(omega, worth, offsets, weights)
+        kept = _kept(worth, exposure(table), exposure(old), offsets, weights)
+        return Guarded(kept, shares < 1, table)
+
+    def best(self, gains: Floats, omega0: Floats, offsets: Ints) -> Floats:
+        """The best exposures for the rank weights."""
+        allowed = self.promise.slack * self.examination.totals(offsets)[:, 0]
+        weights = self.examination.weights
+        return best_exposures(gains, omega0, offsets, weights, self.promise.keep, allowed)
+
+    def _shares(self, new: Floats, old: Floats, offsets: Ints, filled: Floats | None) -> Floats:
+        """The new ranker's share of each query: the smallest of those for each view."""
+        keep, slack = self.promise.keep, self.promise.slack
+        if self.blind:
+            return np.full(offsets.size - 1, self.least_share)
+        views, totals = self.examination.views, self.examination.totals(offsets, filled)
+        omega, omega0 = self.examination.exposures(new), self.examination.exposures(old)
+        shares = [
+            mixing_shares(
+                omega[v], omega0[v], offsets, slack * totals[:, v] + TOLERANCE * views[v].max(),
+                keep,
+            )
+            for v in range(len(views))
+        ]  # fmt: skip
+        smallest: Floats = np.min(shares, axis=0)
+        return smallest
+
+
+def _kept(gains: Floats, omega: Floats, omega0: Floats, offsets: Ints, weights: Floats) -> Floats:
+    """Share of the most that exposures could gain, of each query; 1 where nothing can be gained."""
+    ranked = flat.top(gains, weights.size, offsets)
+    sorted_gains = np.where(ranked >= 0, gains[ranked], 0.0) if gains.size else np.zeros((0, 0))
+    before = flat.query_sums(gains * omega0, offsets)
+    most = sorted_gains @ np.sort(weights)[::-1] - before
+    gained = flat.query_sums(gains * omega, offsets) - before
+    scale = np.abs(sorted_gains).max(axis=1, initial=0.0) * weights.max(initial=0.0)
+    some = most > TOLERANCE * np.maximum(scale, 1e-300)
+    share = np.divide(gained, most, out=np.ones_like(most), where=some)
+    share[share > 1 - TOLERANCE] = 1.0
+    kept: Floats = np.clip(share, 0.0, 1.0)
+    return kept

@@ -1,0 +1,109 @@
+"""Facts of queries for a certificate: a new ranker, production and what a guard makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from saferank._core import flat
+from saferank._core.flat import Floats
+from saferank._core.progress import bar
+from saferank.data import RankingData
+from saferank.evaluation.scored_policies import Deployed, Part, Policy, parts, scores_of
+from saferank.policies import ProductionPolicy
+from saferank.policies.production import total_weights
+from saferank.safety.certificate import Curve
+from saferank.safety.guarded import GuardRule, both_tables
+from saferank.safety.losses import EXCESS, TOLERANCE, blind_share, query_facts, with_shortfall
+
+GRID = np.linspace(0, 1, 101)
+ERROR = 0.05
+"""Probability that the observed frequencies of any query lie further off than was allowed for."""
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What a certificate says of its queries."""
+
+    losses: Floats
+    """See `losses.query_facts`: queries x facts, losses as shares of Z."""
+    kept: Floats
+    """What the guard keeps of each query's possible gain."""
+    steps_in: npt.NDArray[np.bool_]
+    """Where the new ranker alone would not do."""
+    gains: Floats | None
+    """Estimated change of utility of each query without and with the guard, 2 x queries."""
+    curve: Curve
+    """Means are over traffic, in units of utility."""
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """A new ranker and production on the same items, compared some queries at a time."""
+
+    new: Policy
+    production: ProductionPolicy
+    data: RankingData
+    rule: GuardRule
+    deployed: Deployed
+    relevance: Floats | None
+
+    @property
+    def total(self) -> Floats:
+        """Z of each query by the rank weights."""
+        weights = self.rule.examination.weights
+        return total_weights(self.data.offsets, weights, self.production.filled)
+
+    def facts(self, shares: Floats) -> Facts:
+        """The facts of all queries; `shares` are those of the traffic."""
+        total, queries = self.total, self.data.queries
+        facts, kept = np.empty((queries, EXCESS + 1)), np.empty(queries)
+        steps_in, gains = np.empty(queries, dtype=np.bool_), np.zeros((2, queries))
+        mean, worst = np.zeros((2, GRID.size)), np.zeros(GRID.size)
+        with bar("Certifying", queries) as advance:
+            for part in parts(self.data):
+                own = part.queries
+                old = self.production.take(own, part.positions, part.data.offsets)
+                scores = scores_of(self.new, part, "ranker")
+                tables = both_tables(scores, old, self.rule.examination, self.deployed)
+                served = self.rule.serve(*tables, part.data.offsets, filled=old.filled)
+                kept[own], steps_in[own] = served.kept, served.steps_in
+                curves = self._fill(part, old, (*tables, served.table), facts)
+                mean += np.einsum("q,qcp->cp", shares[own] * total[own], curves)
+                worst = np.maximum(worst, curves[:, 0].max(axis=0))
+                gains[:, own] = self._gains(part, *tables, served.table)
+                advance(own.size)
+        curve = Curve(*(tuple(values.tolist()) for values in (GRID, *mean, worst)))
+        return Facts(facts, kept, steps_in, None if self.relevance is None else gains, curve)
+
+    def _fill(
+        self, part: Part, old: ProductionPolicy, tables: Sequence[Floats], facts: Floats
+    ) -> Floats:
+        """Fill the facts of some queries; their curves, queries x (unguarded, guarded) x points."""
+        promise, looking = self.rule.promise, self.rule.examination
+        views, offsets = looking.views, part.data.offsets
+        exposures = np.stack([looking.exposures(table) for table in tables])
+        error = ERROR * part.queries.size / self.data.queries / len(views)
+        short = np.stack([old.shortfall(view, error) for view in views], axis=1)
+        share = blind_share(promise.keep, promise.slack)
+        wider, cuts = with_shortfall(exposures, offsets, short, share)
+        block = np.empty((part.queries.size, EXCESS + 1))
+        curves = np.empty((part.queries.size, 2, GRID.size))
+        query_facts(
+            part.queries.size, wider, cuts, looking.totals(offsets, old.filled),
+            (promise.keep, promise.slack), TOLERANCE * views.max(axis=1), GRID, block, curves,
+        )  # fmt: skip
+        facts[part.queries] = block
+        return curves
+
+    def _gains(self, part: Part, new: Floats, old: Floats, served: Floats) -> Floats:
+        """Estimated change of utility of each query without and with the guard."""
+        if self.relevance is None:
+            return np.zeros((2, part.queries.size))
+        weights = self.rule.examination.weights[: new.shape[1]]
+        worth = self.relevance[part.positions]
+        added = [((table - old) @ weights) * worth for table in (new, served)]
+        return np.stack([flat.query_sums(values, part.data.offsets) for values in added])
