@@ -23,9 +23,9 @@ import numpy as np
 
 from saferank._core import flat
 from saferank.clicks import relevance
-from saferank.experiments import PRESETS, open_collection
+from saferank.experiments import PRESETS
 from saferank.experiments.jobs import Log, Production, Store, World, production_ranker
-from saferank.experiments.study import fingerprint
+from saferank.experiments.study import fingerprint, open_collection
 from saferank.experiments.sweep import one_thread
 from saferank.learning import Ranker, learn
 from saferank.plackett_luce import exposure
@@ -39,6 +39,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "keep": {"method": "keep"},
     "evidence": {"method": "evidence"},
     "evidence x keep": {"method": "evidence", "objective": "keep"},
+    "prpo-lift": {"method": "prpo-lift"},
     "prpo, better start": {"method": "prpo", "starts": ("production", "scratch")},
     "keep 0.9": {"method": "keep", "keep": 0.9},
     "prpo-floor 0.9": {"method": "prpo-floor", "keep": 0.9},

@@ -76,6 +76,21 @@ def test_production_is_a_fixed_point_at_delta_one(omega0, gain):
     assert not prpo_floor(omega0, gain, omega0=omega0, delta=1.0, price=5.0).slope.any()
 
 
+@given(floats, floats, gains, deltas, st.floats(0, 1))
+def test_a_lifted_ceiling_pays_between_prpo_and_utility(omega, omega0, gain, delta, lift):
+    lifted = prpo(omega, gain, omega0=omega0, delta=delta, lift=lift)
+    assert (lifted.value >= prpo(omega, gain, omega0=omega0, delta=delta).value).all()
+    assert (lifted.value <= utility(omega, gain).value + 1e-12).all()
+    below = (gain >= 0) & (omega < 0.99 * (omega0 / delta + lift))
+    assert np.array_equal(lifted.slope[below], gain[below])
+
+
+@given(floats, gains)
+def test_at_delta_one_nothing_is_lifted(omega0, gain):
+    reward = OBJECTIVES["prpo-lift"].build(context(delta=1.0)).reward
+    assert not reward(omega0, Terms(gain, omega0, np.ones(4))).slope.any()
+
+
 @given(floats, floats, gains, deltas)
 def test_the_floor_never_pays_for_leaving_the_interval(omega, omega0, gain, delta):
     price = np.abs(gain).max() + 1

@@ -178,6 +178,7 @@ METHODS: dict[str, Recipe] = {
     "safe-dr": Recipe("dr", "safe-dr", start="production"),
     "prpo": Recipe("dr", "prpo", start="production"),
     "prpo-ips": Recipe("affine-ips", "prpo", start="production"),
+    "prpo-lift": Recipe("dr", "prpo-lift", start="production"),
     "prpo-floor": Recipe("dr", "prpo-floor", start="production"),
     "keep": Recipe("dr", "keep", start="production"),
     "evidence": Recipe("evidence-dr", "prpo", delta="30/N", start="production"),

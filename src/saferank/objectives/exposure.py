@@ -21,16 +21,22 @@ def utility(omega: Floats, gain: Floats) -> ValueSlope:
     return ValueSlope(omega * gain, gain)
 
 
-def prpo(omega: Floats, gain: Floats, *, omega0: Floats, delta: float) -> ValueSlope:
+def prpo(
+    omega: Floats, gain: Floats, *, omega0: Floats, delta: float, lift: float = 0.0
+) -> ValueSlope:
     r"""Utility that stops paying once exposure leaves production's neighbourhood.
 
-    .. math:: \mu \min(\omega, \omega_0/\delta) \text{ if } \mu \ge 0,
+    .. math:: \mu \min(\omega, \omega_0/\delta + lift) \text{ if } \mu \ge 0,
               \text{ else } \mu \max(\omega, \delta\,\omega_0)
+
+    The paper's PRPO has no lift. With one, a document that production hardly shows may rise so far
+    whatever its ratio to production.
 
     >>> prpo(np.array([0.1, 0.9]), np.ones(2), omega0=np.array([0.4, 0.4]), delta=0.5)
     ValueSlope(value=array([0.1, 0.8]), slope=array([1., 0.]))
     """
     floor, ceiling = prpo_limits(omega0, delta)
+    ceiling = ceiling + lift
     inside = np.where(gain >= 0, omega < ceiling * (1 - _TIE), omega > floor * (1 + _TIE))
     kept = np.where(gain >= 0, np.minimum(omega, ceiling), np.maximum(omega, floor))
     return ValueSlope(kept * gain, np.where(inside, gain, 0.0))

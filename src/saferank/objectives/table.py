@@ -31,6 +31,20 @@ def _prpo(context: Context) -> Objective:
     return Objective(reward)
 
 
+LIFT = 0.1
+"""Of the first rank's weight: what PRPO's ceiling is raised by as delta falls to 0."""
+
+
+def _prpo_lift(context: Context) -> Objective:
+    """PRPO with a ceiling that is raised for every document, as far as delta is below 1."""
+    lift = LIFT * (1 - context.delta) * float(context.weights.max(initial=0.0))
+
+    def reward(omega: Floats, terms: Terms) -> ValueSlope:
+        return exposure.prpo(omega, terms.gain, omega0=terms.omega0, delta=context.delta, lift=lift)
+
+    return Objective(reward)
+
+
 def floor_price(largest_gain: float) -> float:
     """A price strictly above the largest gain, so that a floor is exact."""
     return 1.01 * largest_gain if largest_gain > 0 else 1.0
@@ -157,6 +171,7 @@ OBJECTIVES: dict[str, Entry] = {
     "safe-ips": Entry(_safe_ips, delta="0.95"),
     "safe-dr": Entry(_safe_dr, delta="0.95"),
     "prpo": Entry(_prpo, delta="100/N"),
+    "prpo-lift": Entry(_prpo_lift, delta="100/N"),
     "prpo-floor": Entry(_prpo_floor, delta="100/N"),
     "keep": Entry(_keep, delta="100/N"),
     "lambda": Entry(_lambda),
