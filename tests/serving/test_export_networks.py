@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from saferank.data import Feature, FeatureSchema, RankingData, Scaling
+from saferank.data import FeatureSchema, RankingData, Scaling
+from saferank.data.features import Feature
 from saferank.errors import InputError
 from saferank.learning.ranker import Provenance, Ranker
 from saferank.scorers.networks import NetworkScorer, make_network

@@ -231,7 +231,7 @@ def _of_guard(source: Source, data: RankingData, rng: np.random.Generator) -> di
     assert guard is not None
     share = guard.mixing(data)
     chance = rng.random(data.queries)
-    near = np.abs(chance - share) < 1e-4  # where rounding could decide
+    near = np.abs(chance - share) < 1e-3  # where rounding could decide
     chance[near] = np.where(share[near] > 0.5, 0.0, 0.999)
     shown = "uniform" if guard.production_kind == "uniform" else guard.production_deployed
     return {

@@ -6,6 +6,7 @@ it, in the engine's own precision.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -146,10 +147,11 @@ def fields(record: Any, name: str) -> list[Any]:
 
 
 def number(value: Any) -> float:
-    """A number, or the text of one."""
+    """A finite number, or the text of one."""
     try:
-        if isinstance(value, bool):
+        found = float(value)
+        if isinstance(value, bool) or not math.isfinite(found):
             raise TypeError
-        return float(value)
+        return found
     except (TypeError, ValueError) as error:
         raise InputError(f"a number was expected in the file; got {str(value)[:40]!r}.") from error

@@ -109,13 +109,18 @@ def network(graph: Graph, inputs: str, layers: Sequence[tuple[Floats, Floats]]) 
 
 
 def forest(graph: Graph, features: str, trees: Sequence[RawTree]) -> str:
-    """The sum of the leaves, added up in double precision."""
+    """The sum of the leaves in double precision.
+
+    The operator adds up doubles but returns float32: of every leaf it adds up a coarse part, whose
+    sums are float32 numbers, and apart from it the rest, of which float32 keeps digits enough.
+    """
     if not trees:
         zero = onnx().helper.make_tensor("zero", onnx().TensorProto.DOUBLE, [1], [0.0])
         return graph.op("ConstantOfShape", graph.count(features), value=zero)
     values = graph.cast(features, "DOUBLE")
     found = graph.op("TreeEnsembleRegressor", values, domain="ai.onnx.ml", **_ensemble(trees))
-    return _flat(graph, graph.cast(found, "DOUBLE"))
+    both = graph.cast(found, "DOUBLE")
+    return graph.op("ReduceSum", both, graph.constant([1], np.int64), keepdims=0)
 
 
 def _flat(graph: Graph, column: str) -> str:
@@ -132,10 +137,10 @@ def _ensemble(trees: Sequence[RawTree]) -> dict[str, Any]:
     modes = [mode for n, m in zip(nodes, leaves, strict=True) for mode in _modes(int(n), int(m))]
     own = np.repeat(np.arange(len(trees)), nodes + leaves)
     within = np.concatenate([np.arange(size) for size in nodes + leaves])
-    values = np.concatenate([tree.leaf_value for tree in trees])
+    coarse, rest = _parts(trees)
     targets = np.concatenate([np.arange(m) + n for n, m in zip(nodes, leaves, strict=True)])
     return {
-        "n_targets": 1,
+        "n_targets": 2,
         "nodes_treeids": own.tolist(),
         "nodes_nodeids": within.tolist(),
         "nodes_featureids": feature.tolist(),
@@ -144,11 +149,20 @@ def _ensemble(trees: Sequence[RawTree]) -> dict[str, Any]:
         "nodes_truenodeids": left.tolist(),
         "nodes_falsenodeids": right.tolist(),
         "nodes_missing_value_tracks_true": missing.tolist(),
-        "target_treeids": np.repeat(np.arange(len(trees)), leaves).tolist(),
-        "target_nodeids": targets.tolist(),
-        "target_ids": [0] * int(leaves.sum()),
-        "target_weights_as_tensor": _tensor("leaves", values),
+        "target_treeids": np.repeat(np.arange(len(trees)), 2 * leaves).tolist(),
+        "target_nodeids": np.repeat(targets, 2).tolist(),
+        "target_ids": [0, 1] * int(leaves.sum()),
+        "target_weights_as_tensor": _tensor("leaves", np.stack([coarse, rest], 1).ravel()),
     }
+
+
+def _parts(trees: Sequence[RawTree]) -> tuple[Floats, Floats]:
+    """Leaves in multiples of a power of 2, no sum of which has more than 23 bits; and the rest."""
+    largest = sum(float(np.abs(tree.leaf_value).max()) for tree in trees)
+    grid = 2.0 ** (np.ceil(np.log2(largest)) - 22) if largest > 0 else 1.0
+    leaves = np.concatenate([tree.leaf_value for tree in trees])
+    coarse: Floats = np.round(leaves / grid) * grid
+    return coarse, leaves - coarse
 
 
 def _modes(nodes: int, leaves: int) -> list[str]:

@@ -27,7 +27,8 @@ from saferank.serving.export.target import Target
 _LARGEST_FILE: Final = 1 << 30
 NEAR: Final = 1e-5
 """Keys of a ranking that are nearer may stand in any order: scores are right to less."""
-SHARES: Final = 1e-6
+SHARES: Final = 1e-4
+"""A share is a ratio of exposures, and may differ by more than the scores do."""
 
 
 class Onnx(Target):
