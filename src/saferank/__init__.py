@@ -14,6 +14,7 @@ from saferank._core.home import ensure_home
 if TYPE_CHECKING:
     from saferank import (
         clicks,
+        counts,
         data,
         errors,
         estimators,
@@ -21,18 +22,22 @@ if TYPE_CHECKING:
         experiments,
         learning,
         logs,
+        metrics,
         objectives,
         plackett_luce,
         policies,
         report,
         safety,
+        scorers,
+        serving,
+        testing,
     )
     from saferank.errors import InputError
     from saferank.learning import Ranker, Recipe, learn, load
     from saferank.logs import count
     from saferank.safety import Guard, assess, certify, compare
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 ensure_home()
 
@@ -77,12 +82,14 @@ _FROM = {
 _HOMES = {name: package for package, names in _FROM.items() for name in names}
 
 
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(f"saferank.{_HOMES[name]}"), name)
-    if name in __all__:
-        return importlib.import_module(f"saferank.{name}")
-    raise AttributeError(f"module 'saferank' has no attribute {name!r}")
+if not TYPE_CHECKING:  # to type checkers a name that is not there is an error
+
+    def __getattr__(name: str) -> Any:
+        if name in _HOMES:
+            return getattr(importlib.import_module(f"saferank.{_HOMES[name]}"), name)
+        if name in __all__:
+            return importlib.import_module(f"saferank.{name}")
+        raise AttributeError(f"module 'saferank' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

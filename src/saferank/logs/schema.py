@@ -173,10 +173,10 @@ def day_of(table: Any, name: str) -> Any | None:
     kinds = table.schema()
     dates = [c for c, kind in kinds.items() if kind.is_date() or kind.is_timestamp()]
     texts = [c for c in _DAYS if c in kinds and kinds[c].is_string()]
-    column = next((c for c in (name, *dates, *texts) if c in kinds), None)
-    if column is None:
+    chosen = next((c for c in (name, *dates, *texts) if c in kinds), None)
+    if chosen is None:
         return None
-    column = table[column]
+    column = table[chosen]
     if column.type().is_timestamp():
         column = column.date()
     return column.substr(0, 10) if column.type().is_string() else column.cast("string")
