@@ -14,7 +14,7 @@ from saferank.clicks.models import blend as blend
 from saferank.clicks.simulation.rows import simulate_rows
 from saferank.clicks.simulation.simulating import simulate
 from saferank.clicks.simulation.stand_in import stand_in_production
-from saferank.clicks.users import USERS, IndependentUsers, Users, cascade
+from saferank.clicks.users import USERS, IndependentUsers, Users, adversarial, cascade
 from saferank.clicks.users import epsilon_adversarial as epsilon_adversarial
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "IndependentUsers",
     "KnownPolicy",
     "Users",
+    "adversarial",
     "canonical",
     "cascade",
     "check_click_model",

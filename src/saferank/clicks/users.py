@@ -112,6 +112,18 @@ class CascadeUsers:
 def adversarial(model: ClickModel) -> IndependentUsers:
     r"""The paper's worst users: :math:`1 - (\alpha_k R + \beta_k)`.
 
+    Parameters
+    ----------
+    model
+        The click model that they turn around.
+
+    Returns
+    -------
+    IndependentUsers
+        Users for `simulate`.
+
+    Examples
+    --------
     >>> adversarial(ClickModel([0.5], [0.25])).probability([1.0])
     array([[0.25]])
     """

@@ -89,7 +89,7 @@ class Provenance:
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Provenance:
         """The provenance within a ranker's JSON record, of any format."""
-        if record["format"] >= 3:
+        if "card" not in record:
             return from_dict(cls, record["provenance"], "provenance")
         former = record["card"]
         if isinstance(former, dict):
