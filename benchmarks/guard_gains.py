@@ -63,14 +63,15 @@ def measure(world: Collection, ranker: Ranker, production: Ranker) -> dict[Key, 
     found: dict[Key, float] = {("unguarded",): change(exposure(new, weights, test.offsets))}
     for promise in PROMISES:
         for looking in ("fitted", "any"):
-            for what, mode, gains in (
-                ("mix", "mix", None),
-                ("best", "best", None),
-                ("best by relevance", "best", ranker.relevance(test)),
+            for what, mode, gains, deployed in (
+                ("mix", "mix", None, "sampled"),
+                ("mix sorted", "mix", None, "sorted"),
+                ("best", "best", None, "sampled"),
+                ("best by relevance", "best", ranker.relevance(test), "sampled"),
             ):
                 guard = Guard(
                     new, old, promise, weights=weights, mode=mode, examination=looking,  # type: ignore[arg-type]
-                    gains=gains,
+                    gains=gains, deployed=deployed, production_kind="sampled",
                 )  # fmt: skip
                 table = guard.propensities(test)
                 found[promise.keep, looking, what] = change(table @ weights)
@@ -98,10 +99,11 @@ def main() -> None:
     parser.add_argument("--method", default="dr")
     given = parser.parse_args()
     print(
-        "| collection | unguarded | promised for | keep | mixture | best policy | ratio "
+        "| collection | unguarded | promised for | keep | mixture | mixture, new ranker sorted "
+        "| best policy | ratio "
         "| best by the regression's relevance | promises broken |"
     )
-    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    print("|" + 10 * " --- |")
     for name in given.collections:
         runs = []
         for seed in range(given.seeds):
@@ -110,14 +112,14 @@ def main() -> None:
         mean = {key: float(np.mean([run[key] for run in runs])) for key in runs[0]}
         for looking in ("fitted", "any"):
             for promise in PROMISES:
-                mix, best, other = (
+                mix, in_order, best, other = (
                     mean[promise.keep, looking, what]
-                    for what in ("mix", "best", "best by relevance")
+                    for what in ("mix", "mix sorted", "best", "best by relevance")
                 )
                 broken = max(mean[key] for key in mean if "broken" in key)
                 print(
                     f"| {name} | {mean['unguarded',]:+.1%} | {looking} | {promise.keep:g} "
-                    f"| {mix:+.2%} | {best:+.2%} | {best / mix:.2f} "
+                    f"| {mix:+.2%} | {in_order:+.2%} | {best:+.2%} | {best / mix:.2f} "
                     f"| {other:+.2%} | {broken:.0%} |",
                     flush=True,
                 )

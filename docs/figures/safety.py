@@ -35,10 +35,9 @@ def measured(world: Collection, ranker: Ranker, production: Ranker) -> dict[str,
     """Of the test queries: what is kept, what was certified, and what the guard makes of it."""
     test, weights = world.test, TRUST.exposure_weights
     true = relevance(test.known_labels, world.highest_grade)
-    guard = sr.safety.Guard(ranker, production, KEEP, SLACK, weights=weights)
-    certificate = sr.certify(
-        ranker, test, production=production, promise=sr.safety.Promise(KEEP, SLACK), weights=weights
-    )
+    promise = sr.safety.Promise(KEEP, SLACK)
+    guard = sr.safety.Guard(ranker, production, promise, weights=weights, mode="mix")
+    certificate = sr.certify(ranker, test, production=production, promise=promise, weights=weights)
     total = np.array([weights[:size].sum() for size in test.sizes])
 
     def utility(omega: Any) -> Any:

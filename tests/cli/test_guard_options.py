@@ -15,8 +15,9 @@ from saferank.data import read_items, synthetic, write_items
 from saferank.errors import InputError
 from saferank.learning import Ranker, Settings, learn
 from saferank.logs import align, count
+from saferank.plackett_luce import rank_probabilities
 from saferank.policies import ProductionPolicy
-from saferank.safety import Assessment, Guard
+from saferank.safety import Assessment, Guard, Rule, assess
 
 
 @pytest.fixture(scope="module")
@@ -143,3 +144,25 @@ def test_certificates_tell_what_the_guard_keeps(folder):
 def told_sentence(folder, mode):
     shown = call("certify", folder, "--guard", "--guard-mode", mode, "--json")
     return json.loads(shown.stdout)["verdict"]
+
+
+def test_clicks_are_told_with_and_without_the_guard(folder):
+    items = read_items(folder / "items.parquet")
+    fresh = simulate(items, items.production, trust_bias(), sessions=20_000, seed=1, judge=0)
+    ranker = Ranker.load(folder / "dr")
+    found = assess(ranker, items, counts=fresh, rule=Rule(guard=True))
+    alone = assess(ranker, items, counts=fresh)
+    assert found.clicks_alone == alone.clicks.difference
+    assert alone.clicks_alone is None
+    # both tell the truth of what they are of
+    weights, true = trust_bias().alpha, items.labels / 4
+    guard = Guard(ranker, items.production, weights=ranker.provenance.weights)
+    before = rank_probabilities(items.production, 5, items.offsets)
+    after = {
+        "guarded": guard.propensities(items),
+        "alone": rank_probabilities(ranker.scores(items), 5, items.offsets),
+    }
+    share = np.repeat(fresh.sessions / fresh.total, items.sizes)
+    for name, gap in (("guarded", found.clicks.difference), ("alone", found.clicks_alone)):
+        truth = share @ (((after[name] - before) @ weights) * true)
+        assert gap.lower <= truth <= gap.upper

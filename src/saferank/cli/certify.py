@@ -292,6 +292,9 @@ def _click_rows(assessment: Assessment) -> list[tuple[str, object]]:
             ("...and what the log hardly shows", f"{clicks.share(bound.withheld):.1%}"),
             ("clicks per session: production", f"{clicks.production:.4f}"),
         ]  # fmt: skip
+        if assessment.clicks_alone is not None:
+            text = f"{clicks.share(assessment.clicks_alone.estimate):+.1%}"
+            rows.append(("change of clicks per session, without the guard", text))
     for name in ("production", "new", "difference"):
         part = getattr(assessment, name)
         if part is not None:

@@ -12,9 +12,12 @@ from saferank.clicks import ClickModel
 from saferank.counts import Counts
 from saferank.data import RankingData
 from saferank.errors import InputError, require
+from saferank.estimators import Evidence
 from saferank.evaluation import Interval, interval
+from saferank.evaluation.lower_bound import Rows
 from saferank.evaluation.scored_policies import Deployed, Policy, rank_weights
 from saferank.evaluation.sessions import LogRows
+from saferank.evaluation.support import support_of
 from saferank.learning import Provenance, Ranker
 from saferank.logs.sources import LogName
 from saferank.policies.production_fit import ProductionFit
@@ -195,8 +198,21 @@ def _by_clicks(
         difference=estimates.difference,
         bound=estimates.bound,
         clicks=clicks,
+        clicks_alone=_clicks_alone(served, evidence, click_model, rule, rows),
         doubts=doubts,
     )
+
+
+def _clicks_alone(
+    served: Served, evidence: Evidence, click_model: ClickModel, rule: Rule, rows: Rows | None
+) -> Interval | None:
+    """Change of clicks without the guard; none where it is not there, or the log cannot tell."""
+    if served.guard is None:
+        return None
+    omega, omega0, wider = replace(served, guard=None).compared(evidence, click_model.alpha)
+    if support_of(omega, wider).refusal() is not None:
+        return None
+    return click_change(omega, omega0, wider, rule, rows).difference
 
 
 def _check_queries(judged: Counts, method: str) -> None:

@@ -73,6 +73,8 @@ class Assessment:
     """How much more utility than production it has at least."""
     clicks: ClickChange | None = None
     """The same in clicks, which decide."""
+    clicks_alone: Interval | None = None
+    """Change of clicks per session without the guard, where the other numbers are with it."""
     doubts: DoubtCurve | None = None
     """The share of production's utility that is certain, the more the click model is doubted."""
     support: Support | None = None
