@@ -4,6 +4,7 @@ import contextlib
 import json
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -159,19 +160,17 @@ def test_the_guard_is_exported_as_certified_and_only_so(world, tmp_path):
 
 
 def test_a_correction_is_exported_where_asked(world, tmp_path):
-    ranker = Ranker.load(world / "run")
-    from dataclasses import replace
-
-    replace(ranker, adds_production=True).save(tmp_path / "adds")
-    for extra in ([], ["--correction"]):
-        path = tmp_path / f"model{len(extra)}"
-        if not extra:
-            with pytest.raises(InputError, match="--correction"):
-                few(tmp_path / "adds", "--to", "solr", "-o", path)
-            continue
-        assert few(tmp_path / "adds", "--to", "solr", "-o", path, *extra).exit_code == 0
+    adds = replace(Ranker.load(world / "run"), adds_production=True, production_temperature=2.0)
+    adds.save(tmp_path / "adds")
+    path = tmp_path / "model"
+    with pytest.raises(InputError, match="--correction"):
+        few(tmp_path / "adds", "--to", "solr", "-o", path)
+    result = few(tmp_path / "adds", "--to", "solr", "-o", path, "--correction")
+    assert "to be added to production's, divided by 2." in result.output
     with pytest.raises(InputError, match="correction"):
         few(world / "run", "--to", "solr", "-o", tmp_path / "m", "--correction")
+    with pytest.raises(InputError, match="it is no policy"):
+        few(tmp_path / "adds", "--to", "onnx", "--sample", "-o", path, "--correction")
 
 
 def test_arguments_that_do_not_go_together(world, tmp_path):

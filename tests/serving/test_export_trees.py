@@ -1,5 +1,6 @@
 """Trees in other engines: the same leaf for every row, by the engines and by their rules."""
 
+import functools
 import json
 import math
 import re
@@ -23,7 +24,11 @@ from saferank.serving.export.source import Source
 
 TREE_TARGETS = ["onnx", "lightgbm", "lightgbm-json", "xgboost-json", "ranklib", "solr"]
 KINDS = ["none", "standard", "log1p", "clip"]
-RANKERS = {(kind, gaps): forest_ranker(kind, gaps=gaps) for kind in KINDS for gaps in (False, True)}
+
+
+@functools.cache
+def trained(kind, gaps):
+    return forest_ranker(kind, gaps=gaps)
 
 
 def written(ranker, target, folder):
@@ -37,7 +42,7 @@ def written(ranker, target, folder):
 @pytest.mark.parametrize("kind", ["none", "log1p"])
 def test_a_hundred_thousand_rows_end_in_the_same_leaves(target, kind, tmp_path):
     gaps = TARGETS[target].has_missing
-    ranker = RANKERS[kind, gaps]
+    ranker = trained(kind, gaps)
     for number in (0, 7, 19):
         source, path = written(leaf_numbers(ranker, number), target, tmp_path)
         parity = make_parity(source, target, 34_000, seed=number)
@@ -50,7 +55,7 @@ def test_a_hundred_thousand_rows_end_in_the_same_leaves(target, kind, tmp_path):
 @pytest.mark.parametrize("target", TREE_TARGETS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_scores_are_within_a_millionth(target, kind, tmp_path):
-    source, path = written(RANKERS[kind, TARGETS[target].has_missing], target, tmp_path)
+    source, path = written(trained(kind, TARGETS[target].has_missing), target, tmp_path)
     parity = make_parity(source, target, 10_000)
     for check in compare(TARGETS[target], path, parity):
         assert check.rows_apart == 0
@@ -64,7 +69,7 @@ def test_scores_are_within_a_millionth(target, kind, tmp_path):
 def test_all_engines_are_asked(tmp_path):
     engines = {"lightgbm": {"LightGBM", "LightGBM's rule", "Treelite"}, "onnx": {"ONNX Runtime"}}
     for target, wanted in engines.items():
-        source, path = written(RANKERS["none", True], target, tmp_path)
+        source, path = written(trained("none", True), target, tmp_path)
         assert set(TARGETS[target].scores(path, make_parity(source, target, 100))) == wanted
 
 
@@ -144,7 +149,7 @@ RULES = {
 @pytest.mark.parametrize("target", RULES)
 @pytest.mark.parametrize("kind", ["none", "log1p"])
 def test_the_rules_are_those_of_the_engines_sources(target, kind, tmp_path):
-    source, path = written(RANKERS[kind, TARGETS[target].has_missing], target, tmp_path)
+    source, path = written(trained(kind, TARGETS[target].has_missing), target, tmp_path)
     parity = make_parity(source, target, 120, seed=5)
     (scores,) = TARGETS[target].scores(path, parity).values()
     plain = [float(RULES[target](path, row)) for row in parity.features]
@@ -170,10 +175,10 @@ def test_what_solr_adds_is_taken_away_before(threshold):
 
 def test_the_text_is_read_by_lightgbm_and_has_an_objective(tmp_path):
     lightgbm = pytest.importorskip("lightgbm")
-    _, path = written(RANKERS["standard", True], "lightgbm", tmp_path)
+    _, path = written(trained("standard", True), "lightgbm", tmp_path)
     model = lightgbm.Booster(model_file=path)
     assert model.feature_name() == list(NAMES)
-    ranker = RANKERS["standard", True]
+    ranker = trained("standard", True)
     expected = ranker.scorer.scores(ranker.scaling.apply(GAPS))
     assert np.array_equal(model.predict(GAPS), expected)
     # doubles are routed by the float32 number that they round to
@@ -201,28 +206,28 @@ def refused(ranker, target, tmp_path, sentence):
 
 
 def test_what_an_engine_cannot_express_is_refused_with_one_sentence(tmp_path):
-    gaps = RANKERS["none", True]
+    gaps = trained("none", True)
     for target in ("ranklib", "solr"):
         refused(gaps, target, tmp_path, "takes a missing value for 0, .* knows missing values of")
     features = [Feature(name) for name in NAMES]
     features[0] = Feature("price", "category", ("low", "high"))
     schema = FeatureSchema(tuple(features))
-    categories = replace(RANKERS["none", False], features=schema)
+    categories = replace(trained("none", False), features=schema)
     for target in ("ranklib", "solr", "xgboost-json"):
         refused(categories, target, tmp_path, "has no categories, which these are: `price`")
-    adds = replace(RANKERS["none", False], adds_production=True)
+    adds = replace(trained("none", False), adds_production=True)
     for target in TREE_TARGETS[1:]:
         refused(adds, target, tmp_path, "adds to production's score, .* --correction")
-    within = replace(RANKERS["none", False], scaling=Scaling("query_minmax", 5))
+    within = replace(trained("none", False), scaling=Scaling("query_minmax", 5))
     for target in TREE_TARGETS[1:]:
         refused(within, target, tmp_path, "one document at a time")
-    refused(RANKERS["none", False], "linear", tmp_path, "takes a linear ranker")
+    refused(trained("none", False), "linear", tmp_path, "takes a linear ranker")
     notes = TARGETS["lightgbm"].write(Source(categories, "model"), tmp_path / "model")
     assert notes == ["A category goes in as its place among those in ranker.json, from 0: `price`."]
 
 
 def test_nearly_zero_and_huge_thresholds_of_one_feature_are_too_much_for_solr(tmp_path):
-    forest = RANKERS["none", False].scorer.forest
+    forest = trained("none", False).scorer.forest
     tree = forest.trees[0]
     threshold = np.resize([1e-8, 1e30], tree.threshold.size)
     wide = replace(tree, threshold=threshold, feature=np.zeros_like(tree.feature))
@@ -239,7 +244,7 @@ def test_a_chain_of_splits_is_too_deep_for_nested_text_only(tmp_path):
         "right_child": " ".join(str(-node - 2) for node in range(nodes)),
         "leaf_value": " ".join(map(str, range(nodes + 1))),
     }  # fmt: skip
-    head = RANKERS["none", False].scorer.forest.first(0).text().split("tree_sizes")[0]
+    head = trained("none", False).scorer.forest.first(0).text().split("tree_sizes")[0]
     lines = "".join(f"{key}={value.strip()}\n" for key, value in lists.items())
     text = f"{head}\nTree=0\nnum_leaves={nodes + 1}\nnum_cat=0\n{lines}\nend of trees\n"
     ranker = ranker_of(Forest.parse(text), Scaling("none", 5))
@@ -258,7 +263,7 @@ def test_an_export_that_scores_otherwise_is_not_left_behind(tmp_path, monkeypatc
             path.write_text(json.dumps(json.loads(path.read_text())[1:]))
             return notes
 
-    ranker = RANKERS["none", False]
+    ranker = trained("none", False)
     ranker.save(tmp_path / "run")
     monkeypatch.setitem(exporting.TARGETS, "xgboost-json", Wrong())
     with pytest.raises(EngineError, match="of 1,000 rows are scored otherwise"):
@@ -267,7 +272,7 @@ def test_an_export_that_scores_otherwise_is_not_left_behind(tmp_path, monkeypatc
 
 
 def test_rows_of_parity_files_lie_on_thresholds_and_beside_them():
-    source = Source(RANKERS["none", True], "model")
+    source = Source(trained("none", True), "model")
     parity = make_parity(source, "onnx", 10_000)
     for tree in source.trees[:5]:
         for feature, threshold in zip(tree.feature, tree.threshold, strict=True):

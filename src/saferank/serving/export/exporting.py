@@ -141,6 +141,8 @@ def export(
     require(name in TARGETS, "to", f"one of {', '.join(TARGETS)}", to)
     more = sample or guard
     require(not more or name in RANKED, "--sample and --guard", "for onnx and mlflow", to)
+    alone = not (correction and more)
+    require(alone, "--correction", "without --sample and --guard: it is no policy", to)
     require(1 <= rows <= 10**6, "rows", "in 1..1000000", rows)
     check_file(parity_path(path), kind="parity")
     source = _source(run, path, sample=sample, guard=guard, k=k)

@@ -30,7 +30,7 @@ class Source:
     guard: Guard | None = None
     """The guard that was certified, where it is to be in the graph."""
     warnings: tuple[str, ...] = ()
-    """Where what is exported is not what was found fit to be shipped."""
+    """Where what is exported is not what was found fit to be shipped, or not all of it."""
 
     def __post_init__(self) -> None:
         if self.ranker.scorer.kind == "module":
@@ -152,4 +152,9 @@ class Source:
         """The same without production's score."""
         adds = self.ranker.adds_production
         require(adds, "correction", "of a ranker that adds to production's score", "another")
-        return replace(self, ranker=replace(self.ranker, adds_production=False))
+        told = (
+            f"These scores are to be added to production's, divided by "
+            f"{self.ranker.production_temperature:g}."
+        )
+        plain = replace(self.ranker, adds_production=False)
+        return replace(self, ranker=plain, warnings=(*self.warnings, told))
