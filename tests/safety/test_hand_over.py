@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +17,8 @@ from saferank.errors import InputError
 from saferank.learning import Settings
 from saferank.safety import Rule, assess
 from saferank.safety.assessment import Assessment
-from saferank.serving.rankings import Serving, rankings, scores_of_lists
+from saferank.serving.production_lists import scores_of_lists
+from saferank.serving.rankings import Serving, rankings
 
 
 @pytest.fixture(scope="module")
@@ -55,12 +57,19 @@ def test_an_assessment_belongs_to_its_ranker(runs, tmp_path):
         Serving.of_run(tmp_path / "run", guard=True)
 
 
+def test_an_assessment_that_was_edited_is_refused(runs, tmp_path):
+    for key, value in (("ranker", None), ("guarded", True)):
+        shutil.copytree(runs / "good", tmp_path / key)
+        file = tmp_path / key / "assessment.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | {key: value}))
+        with pytest.raises(InputError, match="run `saferank certify` again"):
+            Assessment.load(tmp_path / key)
+
+
 def changed(run, target, **decision):
     shutil.copytree(run, target)
-    file = target / "assessment.json"
-    record = json.loads(file.read_text())
-    record["decision"] |= decision
-    file.write_text(json.dumps(record))
+    told = Assessment.load(target)
+    replace(told, decision=replace(told.decision, **decision)).save(target)
     return target
 
 

@@ -74,7 +74,8 @@ def rank(
     """
     from saferank.data.table_files import read_table, write_table
     from saferank.learning import Ranker
-    from saferank.serving.rankings import Serving, rankings, read_sessions, scores_of_lists
+    from saferank.serving.production_lists import scores_of_lists
+    from saferank.serving.rankings import Serving, rankings, read_sessions
 
     check_outputs([output], [items, production, sessions], ["rankings"])
     deployed: Any = None if sorted_ is None else "sorted" if sorted_ else "sampled"

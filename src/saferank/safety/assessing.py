@@ -21,7 +21,7 @@ from saferank.evaluation.support import support_of
 from saferank.learning import Provenance, Ranker
 from saferank.logs.sources import LogName
 from saferank.policies.production_fit import ProductionFit
-from saferank.safety.assessment import Assessment
+from saferank.safety.assessment import ITEMS, Assessment
 from saferank.safety.certificate import Certificate
 from saferank.safety.certifying import certify
 from saferank.safety.decisions import verdict
@@ -128,10 +128,10 @@ def assess(
         relevance=ranker.relevance(data) if isinstance(ranker, Ranker) else None,
         traffic=None if counts is None or counts.total == 0 else counts,
     )  # fmt: skip
-    name = ranker.fingerprint() if isinstance(ranker, Ranker) else None
     if counts is None:
         decision = verdict(certificate, rule=rule)
-        return Assessment(decision, certificate, fit=fit, guarded=rule.guard, ranker=name)
+        plain = Assessment(decision, certificate, fit=fit, guarded=rule.guard)
+        return _named(plain, ranker, production, data)
     if click_model is None:
         raise InputError("`click_model` must be given with counts: the ranker names none.")
     require(
@@ -146,7 +146,22 @@ def assess(
     )
     assert fit is not None
     assessment = _by_clicks(ranker, served, counts, click_model, certificate, fit, rule, log)
-    return replace(assessment, ranker=name)
+    return _named(assessment, ranker, production, data)
+
+
+def _named(
+    assessment: Assessment, ranker: Policy, production: Policy | None, data: RankingData
+) -> Assessment:
+    """The assessment with what it is of, and what that was compared with."""
+    source = None
+    if isinstance(production, Ranker):
+        source = production.fingerprint()
+    elif production is None or (
+        data.production is not None and np.array_equal(np.asarray(production), data.production)
+    ):
+        source = ITEMS
+    name = ranker.fingerprint() if isinstance(ranker, Ranker) else None
+    return replace(assessment, ranker=name, production_from=source)
 
 
 def _by_clicks(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,8 @@ from saferank.safety.decisions import Decision
 from saferank.safety.log_facts import LogFacts
 
 FILE = "assessment.json"
+ITEMS = "items"
+"""Production is the score that the items have."""
 _FORMAT = 2
 
 
@@ -90,6 +94,8 @@ class Assessment:
     """The truth, where a simulation knows it."""
     ranker: str | None = None
     """Fingerprint of the ranker that it is of."""
+    production_from: str | None = None
+    """What it was compared with: fingerprint of production's ranker, or `ITEMS`; None: scores."""
 
     def change(self, value: float) -> float:
         """A difference as a share of production's estimated utility."""
@@ -102,8 +108,8 @@ class Assessment:
 
     def save(self, folder: str | Path) -> Path:
         """Write the assessment beside the ranker it is of."""
-        path = Path(folder) / FILE
-        write_json(path, self.to_dict(), "assessment")
+        path, record = Path(folder) / FILE, self.to_dict()
+        write_json(path, {**record, _DIGEST: _digest(record)}, "assessment")
         return path
 
     @classmethod
@@ -112,11 +118,17 @@ class Assessment:
         path = Path(folder) / FILE
         rule = f"with {FILE}: run `saferank certify` first"
         require(path.is_file(), "run", rule, str(folder))
-        assessment = cls.from_dict(read_json(path))
-        own = None if assessment.ranker is None else Ranker.load(folder).fingerprint()
-        if own != assessment.ranker:
+        record = read_json(path)
+        require(isinstance(record, dict), "assessment", "a JSON object", type(record).__name__)
+        digest = record.pop(_DIGEST, None)
+        assessment = cls.from_dict(record)
+        if assessment.ranker != Ranker.load(folder).fingerprint():
             raise InputError(
                 f"`{folder}` holds the assessment of another ranker: run `saferank certify` again."
+            )
+        if digest != _digest(record):
+            raise InputError(
+                f"`{path}` was changed after it was written: run `saferank certify` again."
             )
         return assessment
 
@@ -124,13 +136,22 @@ class Assessment:
     def from_dict(cls, record: Any) -> Assessment:
         """The assessment of a JSON record."""
         require(isinstance(record, dict), "assessment", "a JSON object", type(record).__name__)
-        given = {key: value for key, value in record.items() if key != "format"}
+        given = {key: value for key, value in record.items() if key not in ("format", _DIGEST)}
         said = record.get("format")
         rule = f"of format {_FORMAT}: run `saferank certify` again"
         require(said == _FORMAT, "assessment", rule, said)
         if isinstance(given.get("certificate"), dict):
             given["certificate"] = {k: v for k, v in given["certificate"].items() if k != "format"}
         return from_dict(cls, given, "assessment")
+
+
+_DIGEST = "digest"
+
+
+def _digest(record: dict[str, Any]) -> str:
+    """Of all that an assessment says: no change of a number goes unnoticed by accident."""
+    text = json.dumps(record, sort_keys=True, allow_nan=False)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def certified_deployment(folder: str | Path) -> Deployed:

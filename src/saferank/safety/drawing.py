@@ -19,6 +19,8 @@ from saferank.safety.decomposition import rankings_of_query
 from saferank.safety.open_shop import draw_ranking
 
 _PER_HASH = 8
+SALT = "saferank"
+"""Of guards and rankings, unless another is given."""
 
 
 def uniforms(salt: str, session: str | int, query: object, count: int = 1) -> Floats:
@@ -44,7 +46,7 @@ def draw(
     k: int,
     session: str | int,
     deployed: Deployed = "sampled",
-    salt: str = "saferank",
+    salt: str = SALT,
 ) -> Ints:
     """Positions of the first k documents of each query for one session; -1 past the end."""
     require(k >= 1, "k", "at least 1", k)

@@ -30,7 +30,7 @@ from saferank.evaluation.scored_policies import (
     scores_of,
 )
 from saferank.policies.production import chances_of_lists, check_kind
-from saferank.safety.drawing import chances, draw
+from saferank.safety.drawing import SALT, chances, draw, uniforms
 from saferank.safety.examination import Asked, Examination
 from saferank.safety.guard_blocks import Block, join
 from saferank.safety.guard_report import GuardReport
@@ -64,7 +64,8 @@ class Guard:
     salt
         Two guards with different salts choose independently of each other.
     mode
-        "best": the policy of largest gain that keeps the promise; "mix": new ranker and production.
+        "best": the policy of largest gain that keeps the promise; "mix": new ranker and production;
+        "constant": these two, with the share that keeps the promise whatever production does.
     examination
         What the promise is for: "fitted" (the rank weights), "any" (every way of looking in which a
         rank is looked at no more than the one above it), "dcg", or rank weights.
@@ -94,7 +95,7 @@ class Guard:
     deployed: Deployed = "sampled"
     production_kind: str | None = None
     production_temperature: float = 1.0
-    salt: str = "saferank"
+    salt: str = SALT
     mode: Mode = "best"
     examination: Asked = "fitted"
     gains: Policy | None = None
@@ -109,6 +110,11 @@ class Guard:
     @property
     def blind(self) -> bool:
         """Whether production's exposures are not known: the share is then the same for all."""
+        return self.mode == "constant" or self.needs_lists
+
+    @property
+    def needs_lists(self) -> bool:
+        """Whether no score makes production's lists: they must be given."""
         return self.production_kind in BLIND
 
     @property
@@ -207,6 +213,21 @@ class Guard:
         one = OneQuery(scores, shown / self.production_temperature, ways, self._own_rule)
         return one.rank(k, self.salt, session, query)
 
+    def arm(
+        self, new: npt.ArrayLike, production: npt.ArrayLike, session: str | int, query: object
+    ) -> tuple[bool, float]:
+        """Whether a session gets the new ranker for a query, and with which probability.
+
+        The best policy is the new ranker within the promise: every session gets it.
+        """
+        if not self.mixes:
+            return True, 1.0
+        scores, shown = (np.ascontiguousarray(x, dtype=np.float64) for x in (new, production))
+        ways = (self.deployed, self.production_deployed)
+        one = OneQuery(scores, shown / self.production_temperature, ways, self._own_rule)
+        share = one.share()
+        return bool(uniforms(self.salt, session, query)[0] < share), share
+
     def report(
         self,
         data: RankingData,
@@ -250,12 +271,12 @@ class Guard:
         """The rule of queries whose scores are given."""
         weights = rank_weights(self.weights, self.new, self.production)
         looking = Examination.of(self.examination, weights)
-        return GuardRule(self.promise, looking, self.mode, self.blind)
+        return GuardRule(self.promise, looking, "constant" if self.blind else self.mode)
 
     def _rule(self, data: RankingData) -> GuardRule:
         weights = rank_weights(self.weights, *self._policies(data))
         looking = Examination.of(self.examination, weights)
-        return GuardRule(self.promise, looking, self.mode, self.blind)
+        return GuardRule(self.promise, looking, "constant" if self.blind else self.mode)
 
     def _blocks(self, data: RankingData) -> Iterator[Block]:
         (new, old), rule = self._policies(data), self._rule(data)

@@ -6,21 +6,22 @@ r"""What a guard makes of a new ranker and of production: P(document at rank) of
   weights, `prefix_policy` for every way of looking). A document's gain is its exposure by the new
   ranker, unless others are given.
 
-Where production's probabilities are not known (it is *blind*) the new ranker gets the share that
-keeps the promise whatever production does.
+- `constant`: where production's probabilities are not known when a query is served, or lists are
+  cut short there, every query gets the share of the new ranker that keeps the promise whatever
+  production does, 1 - keep + slack.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from saferank._core import flat
 from saferank._core.flat import Floats, Ints
-from saferank.errors import InputError
+from saferank.errors import require
 from saferank.evaluation.scored_policies import Deployed
 from saferank.policies import ProductionPolicy
 from saferank.policies.production import chances_of_lists
@@ -31,14 +32,21 @@ from saferank.safety.losses import TOLERANCE, blind_share, mixing_shares
 from saferank.safety.prefix_policy import best_rank_tables
 from saferank.safety.promise import Promise
 
-Mode = Literal["best", "mix"]
+Mode = Literal["best", "mix", "constant"]
+MODES: tuple[Mode, ...] = get_args(Mode)
 BLIND = ("observed", "recorded")
 """Kinds of production whose probabilities are known for the queries of the log only."""
 
 
+def mode_of(text: str) -> Mode:
+    """A mode by its name; `InputError` for another."""
+    require(text in MODES, "mode of the guard", f"one of {', '.join(MODES)}", text)
+    return text  # type: ignore[return-value]
+
+
 def what_is_left(mode: str, share: str) -> str:
     """What a guard leaves of the new ranker, in words."""
-    if mode == "mix":
+    if mode != "best":
         return f"{share} of the traffic gets the new ranker"
     return f"{share} of what could be gained by the new ranker's lights is kept"
 
@@ -79,11 +87,14 @@ class GuardRule:
     promise: Promise
     examination: Examination
     mode: Mode = "best"
-    blind: bool = False
 
     def __post_init__(self) -> None:
-        if self.mode not in ("best", "mix"):
-            raise InputError(f"`mode` of the guard must be best or mix; got {self.mode!r}.")
+        require(self.mode in MODES, "mode", f"one of {', '.join(MODES)}", self.mode)
+
+    @property
+    def blind(self) -> bool:
+        """Whether the share is the same for every query, whatever production does."""
+        return self.mode == "constant"
 
     @classmethod
     def against(
@@ -92,11 +103,11 @@ class GuardRule:
         """The rule where production is known from a log.
 
         Where its probabilities are not known beyond the log, or lists are cut short at serving in
-        ways that no guard controls, the new ranker and production are mixed.
+        ways that no guard controls, the share is constant: what is certified can be served.
         """
         blind = production.kind in BLIND
         short = production.filled is not None or production.inside is not None
-        return cls(promise, examination, "mix" if blind or short else mode, blind)
+        return cls(promise, examination, "constant" if blind or short else mode)
 
     @property
     def least_share(self) -> float:
@@ -117,7 +128,7 @@ class GuardRule:
         `filled` is how often each query's ranks show something, where the tables allow for it.
         """
         shares = self._shares(new, old, offsets, filled)
-        if self.mode == "mix" or self.blind:
+        if self.mode != "best":
             own = flat.repeat_per_document(shares, offsets)[:, None]
             return Guarded(shares, shares < 1, own * new + (1 - own) * old)
         weights, promise = self.examination.weights, self.promise

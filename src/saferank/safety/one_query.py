@@ -43,11 +43,11 @@ class OneQuery:
 
     def rank(self, k: int, salt: str, session: str | int, query: object) -> Ints:
         """The first k documents for a session; the same as `Guard.rank` of the query in data."""
-        if self.rule.mode == "mix" or self.rule.blind:
+        if self.rule.mode != "best":
             chance, least = uniforms(salt, session, query)[0], self.rule.least_share
-            if chance < least or chance < self._share():
-                return _draw(self.new, self.ways[0], k, (salt, session, query))
-            return _draw(self.old, self.ways[1], k, (salt, session, query))
+            if chance < least or chance < self.share():
+                return draw_query(self.new, self.ways[0], k, (salt, session, query))
+            return draw_query(self.old, self.ways[1], k, (salt, session, query))
         ranking = np.full(min(k, self.new.size), -1, dtype=np.int64)
         looking, (new, old) = self.rule.examination, self._tables()
         gains = looking.exposure(new)
@@ -61,7 +61,7 @@ class OneQuery:
             draw_decomposed(best, gains, looking.weights, chance[0], ranking)
         return ranking
 
-    def _share(self) -> float:
+    def share(self) -> float:
         """The new ranker's share of the sessions."""
         promise, looking = self.rule.promise, self.rule.examination
         if self.rule.blind:
@@ -104,7 +104,7 @@ class OneQuery:
         return new, old
 
 
-def _draw(scores: Floats, way: Deployed, k: int, words: tuple[object, ...]) -> Ints:
+def draw_query(scores: Floats, way: Deployed, k: int, words: tuple[object, ...]) -> Ints:
     """The first k of the query sorted by score, or drawn as the words say."""
     size = min(k, scores.size)
     if way == "sorted":

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from saferank._core import flat
-from saferank._core.flat import Array, Floats
+from saferank._core.flat import Floats, Ints
 from saferank.data import RankingData
 from saferank.errors import InputError, require
-from saferank.evaluation.scored_policies import Deployed, Policy
+from saferank.evaluation.scored_policies import Deployed, Policy, all_scores, check_policy
 from saferank.learning import Ranker
-from saferank.learning.ranked_lists import ranking_table
-from saferank.safety.assessment import FILE, Assessment
-from saferank.safety.drawing import draw
+from saferank.safety.assessment import FILE, ITEMS, Assessment
+from saferank.safety.drawing import SALT
 from saferank.safety.guard import Guard
-from saferank.safety.guarded import Mode
+from saferank.safety.guarded import mode_of
+from saferank.safety.one_query import draw_query
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +49,11 @@ class Serving:
                 "`--guard` serves what was certified, and this run was not: run `saferank certify "
                 "RUN --items ITEMS --guard` first."
             )
+        if guard and certified is not None and not certified.guarded:
+            raise InputError(
+                "`--guard` serves what was certified, and this run was certified without a guard: "
+                "run `saferank certify RUN --items ITEMS --guard` first."
+            )
         if certified is None:
             require(keep is None and slack is None, "keep and slack", "given with --guard", keep)
             return cls(ranker, deployed or "sampled", None, False)
@@ -78,19 +82,45 @@ class Serving:
             return ["Warning: this run was found fit to be shipped with the guard: give --guard."]
         return []
 
-    def guarded(self, production: Policy | None) -> Guard:
-        """The guard that was certified, around this ranker."""
+    def guarded(self, production: Policy | None, new: Policy | None = None) -> Guard:
+        """The guard that was certified, around this ranker (or scores of it)."""
         assert self.certified is not None
         certificate, fit = self.certified.certificate, self.certified.fit
         temperature = None if fit is None or fit.kind != "sampled" else fit.temperature
-        mode: Mode = "best" if certificate.guard_mode == "best" else "mix"
         return Guard(
-            self.ranker, production, certificate.promise,
-            weights=certificate.weights, deployed=certificate.deployed, mode=mode,
+            self.ranker if new is None else new, production, certificate.promise,
+            weights=certificate.weights, deployed=certificate.deployed,
+            mode=mode_of(certificate.guard_mode),
             examination="any" if certificate.examination == "any" else "fitted",
             production_kind=certificate.production_kind,
             production_temperature=1.0 if temperature is None else temperature,
         )  # fmt: skip
+
+    def check_production(self, production: Policy | None, *, lists_given: bool) -> None:
+        """Refuse another production than the one that was certified against."""
+        assert self.certified is not None
+        needs_lists = self.guarded(None).needs_lists
+        if needs_lists != lists_given:
+            raise InputError(_LISTS if needs_lists else _NO_LISTS)
+        was = self.certified.production_from
+        now = production.fingerprint() if isinstance(production, Ranker) else ITEMS
+        if not lists_given and was is not None and was != now:
+            raise InputError(
+                "`--production` must be the ranker that this run was certified against."
+                if was != ITEMS
+                else "`--production` must be left out: this run was certified against the "
+                "production_score of the items."
+            )
+
+
+_LISTS = (
+    "`--guard` needs the lists that production made (--production LISTS, a table of query_id, "
+    "doc_id, rank): what production does is known from the log only, and no score makes its lists."
+)
+_NO_LISTS = (
+    "`--production` must not be lists: this run was certified against a score that production's "
+    "lists are made by, and its guard needs that score."
+)
 
 
 def read_sessions(path: str | Path) -> pa.Table:
@@ -101,33 +131,6 @@ def read_sessions(path: str | Path) -> pa.Table:
     lacking = [name for name in ("query_id", "session_id") if name not in table.column_names]
     require(not lacking, str(path), "a table of query_id and session_id", table.column_names)
     return table
-
-
-def scores_of_lists(table: pa.Table, data: RankingData) -> Floats:
-    """Scores that sort documents as production listed them (`query_id, doc_id, rank`).
-
-    Documents that were not listed come after those that were, in the order of the items.
-    """
-    names = ("query_id", "doc_id", "rank")
-    lacking = [name for name in names if name not in table.column_names]
-    require(not lacking, "production's lists", "a table of query_id, doc_id, rank", lacking)
-    listed: dict[tuple[str, str], float] = {}
-    for query, document, rank in zip(*(table[name].to_pylist() for name in names), strict=True):
-        key = (str(query), str(document))
-        require(key not in listed, "production's lists", "with each document once per query", key)
-        number = isinstance(rank, int | float) and not isinstance(rank, bool) and rank == rank
-        require(number, "rank of production's lists", "a number", rank)
-        listed[key] = -float(rank)
-    query_ids, doc_ids = data.ids()
-    queries = np.asarray(query_ids)[flat.query_of(data.offsets)]
-    pairs = zip(queries.tolist(), np.asarray(doc_ids).tolist(), strict=True)
-    last = min(listed.values(), default=0.0) - 1
-    scores = np.array([listed.get((str(q), str(d)), last) for q, d in pairs], dtype=np.float64)
-    served = flat.query_sums((scores > last).astype(np.int64), data.offsets)
-    if data.queries and int(served.min()) == 0:
-        query = query_ids[int(np.argmin(served))]
-        raise InputError(f"production's lists must have every query of the items; {query!r} lacks.")
-    return scores
 
 
 def rankings(
@@ -148,77 +151,91 @@ def rankings(
     """
     length = serving.ranker.k if k is None else k
     require(length >= 1, "k", "at least 1", length)
-    length = min(length, int(data.sizes.max(initial=1)))  # all documents, where k is larger
     notes = serving.warnings()
-    if production is not None and not isinstance(production, Ranker) and not callable(production):
-        # scores travel with the items, so that some queries of them take theirs along
-        data = replace(data, production=np.asarray(production, dtype=np.float64))
-        production = None
-    guard = serving.guarded(production) if serving.guard else None
-    if guard is not None and guard.blind and not lists_given:
-        raise InputError(
-            "`--guard` needs the lists that production made (--production LISTS, a table of "
-            "query_id, doc_id, rank): what production does is known from the log only, and no "
-            "score makes its lists."
-        )
-    if guard is not None:
+    new, old, guard = serving.ranker.scores(data), None, None
+    if serving.guard:
+        assert serving.certified is not None
+        promised = len(serving.certified.certificate.weights)
+        require(length >= promised, "k", f"at least {promised}, the ranks of the promise", length)
+        serving.check_production(production, lists_given=lists_given)
+        if serving.certified.certificate.production_kind != "uniform":
+            old = all_scores(check_policy(production, data, "production"), data, "production")
+        guard = serving.guarded(old, new)
         notes.append(guard.report(data).sentence())
-    stochastic = guard is not None or serving.deployed == "sampled"
+    length = min(length, int(data.sizes.max(initial=1)))  # all documents, where k is larger
+    shown = _Shown(serving, guard, data, new, np.zeros(data.documents) if old is None else old)
     if sessions is not None:
-        return _for_sessions(serving, guard, data, length, sessions), notes
-    if stochastic and session is None:
+        return shown.for_sessions(length, sessions), notes
+    if (guard is not None or serving.deployed == "sampled") and session is None:
         notes.append(
             "This is a single draw per query: the certified policy is random. Give --session for "
             "one user, or --sessions for many."
         )
-    known = _propensities(guard, data)
-    return _ranked(serving, guard, data, length, session or "0", known), notes
+    every = np.arange(data.queries)
+    return shown.table(length, every, [session or "0"] * data.queries), notes
 
 
-def _propensities(guard: Guard | None, data: RankingData) -> Floats | None:
-    """P(document at rank) of what is served, where it is known."""
-    return None if guard is None or guard.blind else guard.propensities(data)
+@dataclass(frozen=True, eq=False)
+class _Shown:
+    """What is shown to sessions: every score is computed once, however many sessions there are."""
 
+    serving: Serving
+    guard: Guard | None
+    data: RankingData
+    new: Floats
+    old: Floats
 
-def _ranked(
-    serving: Serving,
-    guard: Guard | None,
-    data: RankingData,
-    k: int,
-    session: str,
-    known: Floats | None,
-) -> pa.Table:
-    if guard is None:
-        scores = serving.ranker.scores(data)
-        return ranking_table(data, draw(scores, data, k, session, serving.deployed), scores)
-    ranked = guard.rank(data, k, session)
-    table = ranking_table(data, ranked, guard.scores(data, session))
-    if known is None:
-        return table
-    query, rank = np.nonzero(ranked >= 0)
-    told = rank < known.shape[1]  # beyond the ranks of the promise no probability is known
-    chance = known[ranked[query, rank], np.minimum(rank, known.shape[1] - 1)]
-    return table.append_column("propensity", pa.array(chance, mask=~told))
+    def for_sessions(self, k: int, sessions: pa.Table) -> pa.Table:
+        """A ranking for each row of `query_id, session_id`, in their order."""
+        places = {str(name): place for place, name in enumerate(self.data.ids()[0].tolist())}
+        wanted = [str(value) for value in sessions["query_id"].to_pylist()]
+        unknown = next((name for name in wanted if name not in places), None)
+        require(unknown is None, "query_id of the sessions", "a query of the items", unknown)
+        pairs = dict.fromkeys(
+            zip(wanted, map(str, sessions["session_id"].to_pylist()), strict=True)
+        )
+        queries = np.array([places[query] for query, _ in pairs], dtype=np.int64)
+        names = [session for _, session in pairs]
+        table = self.table(k, queries, names)
+        owner = np.repeat(np.arange(len(names)), np.minimum(self.data.sizes[queries], k))
+        return table.append_column("session_id", pa.array(np.asarray(names, dtype=object)[owner]))
 
+    def table(self, k: int, queries: Ints, sessions: Sequence[str]) -> pa.Table:
+        """One row per shown document; with a guard also what the next log needs to know."""
+        query_ids, doc_ids = self.data.ids()
+        rows = [
+            self._one(k, query, query_ids[query], session)
+            for query, session in zip(queries.tolist(), sessions, strict=True)
+        ]
+        sizes = [positions.size for positions, _, _ in rows]
+        owner = np.repeat(np.arange(len(rows)), sizes)
+        shown = np.concatenate([np.zeros(0, dtype=np.int64), *(row[0] for row in rows)])
+        rank = np.concatenate([np.zeros(0, dtype=np.int64), *(np.arange(n) for n in sizes)])
+        is_new = np.array([row[1] for row in rows], dtype=np.bool_)[owner]
+        columns = {
+            "query_id": pa.array(np.asarray(query_ids)[queries][owner]),
+            "doc_id": pa.array(np.asarray(doc_ids)[shown]),
+            "rank": pa.array((rank + 1).astype(np.int32)),
+            "score": pa.array(np.where(is_new, self.new[shown], self.old[shown])),
+        }
+        if self.guard is not None and not self.guard.blind:
+            known = self.guard.propensities(self.data)
+            told = rank < known.shape[1]  # beyond the ranks of the promise none is known
+            chance = known[shown, np.minimum(rank, known.shape[1] - 1)]
+            columns["propensity"] = pa.array(chance, mask=~told)
+        if self.guard is not None and self.guard.mixes:
+            columns["arm"] = pa.array(np.where(is_new, "new", "production"))
+            columns["share"] = pa.array(np.array([row[2] for row in rows])[owner])
+        return pa.table(columns)
 
-def _for_sessions(
-    serving: Serving, guard: Guard | None, data: RankingData, k: int, sessions: pa.Table
-) -> pa.Table:
-    names = data.ids()[0]
-    places = {str(name): place for place, name in enumerate(names.tolist())}
-    wanted = [str(value) for value in sessions["query_id"].to_pylist()]
-    unknown = next((name for name in wanted if name not in places), None)
-    require(unknown is None, "query_id of the sessions", "a query of the items", unknown)
-    by_session: dict[str, list[int]] = {}
-    for query, session in zip(wanted, sessions["session_id"].to_pylist(), strict=True):
-        by_session.setdefault(str(session), []).append(places[query])
-    tables: list[Any] = []
-    known = _propensities(guard, data)
-    for session, queries in by_session.items():
-        chosen: Array = np.unique(np.asarray(queries, dtype=np.int64))
-        own = None if known is None else known[flat.gather(data.offsets, chosen)[0]]
-        table = _ranked(serving, guard, data.subset(chosen), k, session, own)
-        tables.append(table.append_column("session_id", pa.array([session] * table.num_rows)))
-    if tables:
-        return pa.concat_tables(tables)
-    return _ranked(serving, guard, data, k, "0", known).slice(0, 0)
+    def _one(self, k: int, query: int, name: object, session: str) -> tuple[Ints, bool, float]:
+        """Positions for one session, whether they are the new ranker's, and with which chance."""
+        first, last = self.data.offsets[query], self.data.offsets[query + 1]
+        new, old = self.new[first:last], self.old[first:last]
+        if first == last:
+            return np.zeros(0, dtype=np.int64), True, 1.0
+        if self.guard is None:
+            words = (SALT, session, name)
+            return first + draw_query(new, self.serving.deployed, k, words), True, 1.0
+        ranking = self.guard.rank_query(new, old, k, session, name)
+        return first + ranking, *self.guard.arm(new, old, session, name)
