@@ -127,7 +127,7 @@ def test_what_was_learned_is_taken_back_as_far_as_needed_and_no_further(seed):
             for pair in zip(new, old, strict=True)
         )
 
-    allowed = 0.01 * weights.sum() + 1e-9
+    allowed = 0.5 * (0.01 * weights.sum() + 1e-9)  # half of the slack is left to new queries
     assert kept.holding == 1
     assert kept.way == 1 or 0 < kept.way < 1
     assert worst(kept.way) <= allowed

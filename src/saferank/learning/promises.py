@@ -5,8 +5,10 @@ share may break it all the same. So learning starts at production to the bit, wh
 promise, and what was learned is then taken back towards that start until every query that was
 learned from or stopped by keeps it: the largest share of the way that does.
 
-Such a query is one of n that could have set the share. A new query of the same kind breaks the
-promise with probability 1/(n + 1) at most, as that takes a loss larger than all of theirs.
+A new query that is like the m held out breaks the promise with a probability of about 1/(m + 1),
+as that takes a loss larger than all of theirs (training queries count for less: the floor was
+learned on them). With few held out that is much, so that they may use half of the slack only. What
+keeps the promise on every query is the guard.
 """
 
 from __future__ import annotations
@@ -29,6 +31,10 @@ from saferank.plackett_luce import exposure
 
 # Exposures are known to this, times the largest rank weight; the certificate allows for as much.
 _TOLERANCE = 1e-9
+
+_SPARE = 0.5
+"""Of the slack: what queries learned from must leave of it, so that new ones keep the promise, too,
+where those are few."""
 
 _HALVINGS = 10
 """The share of the way is found to 1/1024."""
@@ -69,7 +75,7 @@ def take_back(
     less than the start on the validation queries is not taken.
     """
     parts = [_Promised.of(part, promise) for part in (train, check)]
-    limits = [np.maximum(part.allowed, part.losses(start)) for part in parts]
+    limits = [np.maximum(_SPARE * part.allowed, part.losses(start)) for part in parts]
 
     def holds(way: float) -> bool:
         scorer = part_way(learned, start, way)
