@@ -116,8 +116,8 @@ def read_examination(text: str) -> str | list[float]:
     return [float(value) for value in content]
 
 
-def read_weights(text: str) -> list[float]:
-    """Rank weights of the command line.
+def read_weights(text: str, click_model: ClickModel | None = None) -> list[float]:
+    """Rank weights of the command line; `examination:K` is alpha of a click model's first ranks.
 
     >>> read_weights("1, 0.5"), len(read_weights("dcg:10"))
     ([1.0, 0.5], 10)
@@ -126,6 +126,8 @@ def read_weights(text: str) -> list[float]:
     try:
         if name == "dcg":
             return [float(value) for value in dcg_weights(int(ranks or 5))]
+        if name == "examination" and click_model is not None:
+            return [float(value) for value in click_model.alpha[: int(ranks)]]
         return [float(part) for part in text.split(",")]
     except ValueError as error:
         raise InputError(

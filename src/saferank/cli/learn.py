@@ -68,7 +68,12 @@ def learn(
         str | None, typer.Option(help="A number, 'c/N' or '1/log N'.", show_default=False)
     ] = None,
     weights: Annotated[
-        str | None, typer.Option(help="clicks, examination, dcg, precision.", show_default=False)
+        str | None,
+        typer.Option(
+            help="clicks, examination, dcg, precision; of the first K ranks alone: examination:K, "
+            "dcg:K, or numbers such as 1,0.5.",
+            show_default=False,
+        ),
     ] = None,
     scaling: Annotated[
         str | None,
@@ -112,6 +117,7 @@ def learn(
         check_default_model,
         click_model_source,
         read_click_model,
+        read_weights,
     )
     from saferank.data.items import feature_sentences
     from saferank.errors import require
@@ -132,10 +138,13 @@ def learn(
     if validation_items is not None:
         beside = ItemsAndCounts(validation_items, validation_counts, column, skip_bad)
         validation = beside.read(click_model, schema=data.schema)[:2]
+    own_weights: str | list[float] | None = weights
+    if weights is not None and not weights.isalpha():
+        own_weights = read_weights(weights, click_model)
     sizes: dict[str, Any] = {"steps": steps, "rounds": rounds}
     changes: dict[str, Any] = {
-        "gain": gain, "objective": objective, "delta": delta, "weights": weights, "start": start,
-        "keep": keep, "slack": slack, "scorer": scorer, "regression": regression,
+        "gain": gain, "objective": objective, "delta": delta, "weights": own_weights,
+        "start": start, "keep": keep, "slack": slack, "scorer": scorer, "regression": regression,
         "scaling": scaling,
         "settings": learning.Settings(**{k: v for k, v in sizes.items() if v is not None}),
     }  # fmt: skip

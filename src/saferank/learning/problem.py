@@ -57,6 +57,8 @@ class Log:
         """
         if self.data.production is not None:
             return self.data.production
+        if self.policy is not None and self.policy.kind == "uniform":
+            return np.zeros(self.data.documents)  # one list of many says nothing of the others
         weights = 1 / np.arange(1, self.counts.ranks + 1)
         doubt = 0.5 / np.maximum(
             flat.repeat_per_document(self.counts.sessions, self.counts.offsets), 1

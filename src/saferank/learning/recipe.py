@@ -120,7 +120,9 @@ class Recipe:
             vector = np.asarray(self.weights, dtype=np.float64)
             sane = vector.ndim == 1 and vector.size > 0 and bool(np.isfinite(vector).all())
             require(sane and bool((vector >= 0).all()), "weights", "finite and at least 0", vector)
-            return vector
+            # ranks beyond those that are weighed count nothing
+            beyond = 0 if click_model is None else max(0, click_model.ranks - vector.size)
+            return np.pad(vector, (0, beyond))
         ranks = self.k if click_model is None else click_model.ranks
         if self.weights == "dcg" or (click_model is None and self.weights == "clicks"):
             return dcg_weights(ranks)

@@ -34,6 +34,8 @@ class Shown:
             return None
         if self.policy.kind == "sorted" and data.production is not None:
             return ProductionPolicy.sorted(data.production, data.offsets)
+        if self.policy.kind == "uniform":
+            return ProductionPolicy.uniform(data.offsets)
         if self.policy.kind == "recorded" and counts.propensity is not None:
             return by_propensities(counts)[0]
         return ProductionPolicy.observed(counts)
@@ -46,6 +48,8 @@ def settle_production(
     given = data.production if production is None else production
     if counts is None or counts.total == 0 or kind == "sampled":
         return Shown()
+    if given is None and kind == "uniform":
+        return Shown(*choose_production(counts, None, kind))
     if given is None:
         # nothing to compare: the log's own averages, unless it has recorded more
         recorded = counts.propensity is not None and kind in ("auto", "recorded")
