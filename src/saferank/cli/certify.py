@@ -320,9 +320,8 @@ def _worst_case_title(assessment: Assessment) -> str:
 def _worst_case_rows(assessment: Assessment) -> list[tuple[str, object]]:
     certificate = assessment.certificate
     alone = "without the guard: " if assessment.guarded else ""
-    loose = (
-        ", with what frequencies leave open" if certificate.production_kind == "observed" else ""
-    )
+    observed = certificate.production_kind == "observed"
+    loose = ", at most, with what frequencies leave open" if observed else ""
     return [
         ("promise", str(certificate.promise)),
         (
@@ -334,7 +333,10 @@ def _worst_case_rows(assessment: Assessment) -> list[tuple[str, object]]:
         ("queries", certificate.queries),
         (f"{alone}promise holds for every query", "yes" if certificate.holds else "no"),
         (f"{alone}promise holds on average", "yes" if certificate.holds_on_average else "no"),
-        (f"{alone}traffic on queries that keep it", f"{certificate.share_holding:.1%}"),
+        (
+            f"{alone}traffic on queries that keep it{', at least' if observed else ''}",
+            f"{certificate.share_holding:.1%}",
+        ),
         (
             f"{alone}worst loss beyond the share given up{loose}, mean",
             f"{certificate.mean_loss / certificate.mean_total:.2%}",
@@ -344,7 +346,7 @@ def _worst_case_rows(assessment: Assessment) -> list[tuple[str, object]]:
             f"{certificate.distribution.loss[-1]:.2%}",
         ),
         (
-            f"{alone}largest loss at all, mean",
+            f"{alone}largest loss at all{loose}, mean",
             f"{certificate.curve.mean[-1] / certificate.mean_total:.2%}",
         ),
         ("with the guard: queries it steps in on", f"{certificate.guard_share:.1%}"),

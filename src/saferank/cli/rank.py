@@ -90,7 +90,7 @@ def rank(
         shown = Ranker.load(production) if lists is None else scores_of_lists(lists, data)
     table, notes = rankings(
         serving, data, shown, k=k, session=session, lists_given=listed,
-        sessions=None if sessions is None else read_sessions(sessions),
+        sessions=None if sessions is None else read_sessions(sessions, columns_of(column)),
     )  # fmt: skip
     for sentence in (*serving.ranker.differences(data), *notes):
         typer.echo(sentence, err=True)

@@ -66,6 +66,12 @@ def _mixing(new: Floats, old: Floats, keep: float, allowed: float) -> float:
 
 
 @kernel
+def _possible_loss(omega0: Floats, omega: Floats, kappa: float, total: float) -> float:
+    """The worst loss; no more than all of production's, however much frequencies leave open."""
+    return min(worst_loss(omega0, omega, kappa), kappa * total)
+
+
+@kernel
 def _facts_of_view(
     views: tuple[Floats, Floats, Floats], total: float, promise: tuple[float, float],
     tolerance: float, grid: Floats, facts: Floats, curves: Floats,
@@ -73,16 +79,18 @@ def _facts_of_view(
     new, old, served = views
     keep, slack = promise
     scale = 1 / total if total > 0 else 1.0
-    loss = worst_loss(old, new, keep)
+    loss = _possible_loss(old, new, keep, total)
     facts[LOSS] = max(facts[LOSS], scale * loss)
-    facts[LARGEST] = max(facts[LARGEST], scale * worst_loss(old, new, 1.0))
+    facts[LARGEST] = max(facts[LARGEST], scale * _possible_loss(old, new, 1.0, total))
     facts[KEPT] = min(facts[KEPT], largest_within(old, new, slack * total + tolerance))
     facts[RATIO] = min(facts[RATIO], lowest_ratio(new, old, tolerance))
-    facts[GUARDED] = max(facts[GUARDED], scale * worst_loss(old, served, keep))
+    facts[GUARDED] = max(facts[GUARDED], scale * _possible_loss(old, served, keep, total))
     facts[EXCESS] = max(facts[EXCESS], loss - slack * total - tolerance)
     for point in range(grid.size):
-        curves[0, point] = max(curves[0, point], scale * worst_loss(old, new, grid[point]))
-        curves[1, point] = max(curves[1, point], scale * worst_loss(old, served, grid[point]))
+        kappa = grid[point]
+        for line, policy in enumerate((new, served)):
+            lost = scale * _possible_loss(old, policy, kappa, total)
+            curves[line, point] = max(curves[line, point], lost)
 
 
 @parallel_kernel

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -123,11 +123,16 @@ _NO_LISTS = (
 )
 
 
-def read_sessions(path: str | Path) -> pa.Table:
-    """A table of `query_id, session_id`: who is to get a ranking of which query."""
+def read_sessions(path: str | Path, columns: Mapping[str, str] | None = None) -> pa.Table:
+    """A table of `query_id, session_id`: who is to get a ranking of which query.
+
+    `columns` are the user's own names of these.
+    """
     from saferank.data.table_files import read_table
 
     table = read_table(path)
+    yours = {own: name for name, own in (columns or {}).items()}
+    table = table.rename_columns([yours.get(name, name) for name in table.column_names])
     lacking = [name for name in ("query_id", "session_id") if name not in table.column_names]
     require(not lacking, str(path), "a table of query_id and session_id", table.column_names)
     return table
@@ -156,7 +161,10 @@ def rankings(
     if serving.guard:
         assert serving.certified is not None
         promised = len(serving.certified.certificate.weights)
-        require(length >= promised, "k", f"at least {promised}, the ranks of the promise", length)
+        if length < promised:
+            notes.append(
+                f"Warning: the promise is of lists of {promised}, and only {length} ranks are here."
+            )
         serving.check_production(production, lists_given=lists_given)
         if serving.certified.certificate.production_kind != "uniform":
             old = all_scores(check_policy(production, data, "production"), data, "production")
