@@ -116,11 +116,11 @@ def main() -> None:
                     mean[promise.keep, looking, what]
                     for what in ("mix", "mix sorted", "best", "best by relevance")
                 )
-                broken = max(mean[key] for key in mean if "broken" in key)
+                broken = max(run[key] for run in runs for key in run if "broken" in key)
                 print(
                     f"| {name} | {mean['unguarded',]:+.1%} | {looking} | {promise.keep:g} "
                     f"| {mix:+.2%} | {in_order:+.2%} | {best:+.2%} | {best / mix:.2f} "
-                    f"| {other:+.2%} | {broken:.0%} |",
+                    f"| {other:+.2%} | {broken:.2%} |",
                     flush=True,
                 )
 

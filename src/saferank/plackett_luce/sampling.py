@@ -142,11 +142,11 @@ def _cuts(scores: npt.ArrayLike, offsets: npt.ArrayLike | None) -> Ints:
 @parallel_kernel
 def _race(start: int, stop: int, scores: Floats, draws: Floats, rankings: Ints) -> None:
     for row in range(start, stop):
-        _first_arrivals(scores, draws[row], rankings[row])
+        first_arrivals(scores, draws[row], rankings[row])
 
 
 @kernel
-def _first_arrivals(scores: Floats, draws: Floats, ranking: Ints) -> None:
+def first_arrivals(scores: Floats, draws: Floats, ranking: Ints) -> None:
     """The documents with the largest s - log(draw), best first: those that arrive first."""
     ranks = min(ranking.size, scores.size)
     best = np.empty(ranks)

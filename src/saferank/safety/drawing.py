@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import math
 
 import numpy as np
 
 from saferank._core import flat
+from saferank._core.chance.streams import after, stream, uniform
 from saferank._core.flat import Floats, Ints
 from saferank._core.kernels import kernel, parallel_kernel
-from saferank._core.seeds import generator
 from saferank.data import RankingData
 from saferank.errors import require
 from saferank.evaluation.scored_policies import Deployed
-from saferank.plackett_luce.sampling import sample_query
+from saferank.plackett_luce.sampling import first_arrivals
 from saferank.safety.best_policy import by_gain
 from saferank.safety.decomposition import rankings_of_query
 from saferank.safety.open_shop import draw_ranking
@@ -52,12 +53,35 @@ def draw(
     require(k >= 1, "k", "at least 1", k)
     if deployed == "sorted":
         return flat.top(scores, k, data.offsets)
-    result = np.full((data.queries, 1, k), -1, dtype=np.int64)
+    result = np.full((data.queries, k), -1, dtype=np.int64)
     for query, name in enumerate(data.ids()[0]):
         first, last = data.offsets[query], data.offsets[query + 1]
-        sample_query(scores[first:last], result[query], generator(0, "guard", salt, session, name))
-        result[query][result[query] >= 0] += first
-    return result[:, 0, :]
+        if last > first:
+            _race_of_session(
+                scores[first:last], stream(0, "guard", salt, session, name), result[query]
+            )
+            result[query][result[query] >= 0] += first
+    return result
+
+
+@kernel
+def _race_of_session(scores: Floats, state: np.uint64, ranking: Ints) -> None:
+    """Fill the ranking that Plackett-Luce draws with the numbers of a stream."""
+    draws = np.empty(scores.size)
+    for d in range(scores.size):
+        state = after(state)
+        draws[d] = -math.log1p(-uniform(state))
+    first_arrivals(scores, draws, ranking)
+
+
+def draw_query(scores: Floats, way: Deployed, k: int, words: tuple[object, ...]) -> Ints:
+    """The first k of one query sorted by score, or drawn as the words say; as `draw` has them."""
+    ranking = np.full(min(k, scores.size), -1, dtype=np.int64)
+    if way == "sorted":
+        ranking[:] = np.argsort(-scores, kind="stable")[: ranking.size]
+    else:
+        _race_of_session(scores, stream(0, "guard", *words), ranking)
+    return ranking
 
 
 @kernel

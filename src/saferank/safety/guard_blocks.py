@@ -32,7 +32,8 @@ class Block:
         offsets, looking = self.part.data.offsets, self.rule.examination
         if looking.every:
             chance = chances(self.part.data, salt, session, 1 + looking.weights.size)
-            return rank_by_table(self.serve().table, self.gains, offsets, chance, k)
+            table = self.rule.best_table(self.gains, self.old, offsets)
+            return rank_by_table(table, self.gains, offsets, chance, k)
         omega = self.rule.best(self.gains, looking.exposure(self.old), offsets)
         chance = chances(self.part.data, salt, session)
         return rank_decomposed(omega, self.gains, offsets, looking.weights, chance, k)

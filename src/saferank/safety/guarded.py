@@ -131,16 +131,19 @@ class GuardRule:
         if self.mode != "best":
             own = flat.repeat_per_document(shares, offsets)[:, None]
             return Guarded(shares, shares < 1, own * new + (1 - own) * old)
-        weights, promise = self.examination.weights, self.promise
-        exposure = self.examination.exposure
+        exposure, weights = self.examination.exposure, self.examination.weights
         worth = exposure(new) if gains is None else gains
-        if self.examination.every:
-            table = best_rank_tables(worth, old, offsets, promise.keep, promise.slack)
-        else:
-            omega = self.best(worth, exposure(old), offsets)
-            table = decomposed_tables(omega, worth, offsets, weights)
+        table = self.best_table(worth, old, offsets)
         kept = _kept(worth, exposure(table), exposure(old), offsets, weights)
         return Guarded(kept, shares < 1, table)
+
+    def best_table(self, gains: Floats, old: Floats, offsets: Ints) -> Floats:
+        """P(document at rank) of the best policy."""
+        promise, looking = self.promise, self.examination
+        if looking.every:
+            return best_rank_tables(gains, old, offsets, promise.keep, promise.slack)
+        omega = self.best(gains, looking.exposure(old), offsets)
+        return decomposed_tables(omega, gains, offsets, looking.weights)
 
     def best(self, gains: Floats, omega0: Floats, offsets: Ints) -> Floats:
         """The best exposures for the rank weights."""

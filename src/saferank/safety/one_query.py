@@ -7,16 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from saferank._core.flat import Floats, Ints
-from saferank._core.seeds import generator
 from saferank.errors import require
 from saferank.evaluation.scored_policies import Deployed
 from saferank.plackett_luce import nodes
 from saferank.plackett_luce.exact import TOLERANCE as EXACT
 from saferank.plackett_luce.exact import deterministic_exposure
 from saferank.plackett_luce.exposures import exposures
-from saferank.plackett_luce.sampling import sample_query
 from saferank.policies.production import chances_of_lists
-from saferank.safety.drawing import draw_by_table, draw_decomposed, uniforms
+from saferank.safety.drawing import draw_by_table, draw_decomposed, draw_query, uniforms
 from saferank.safety.guarded import GuardRule
 from saferank.safety.losses import TOLERANCE, mixing_shares
 
@@ -52,7 +50,7 @@ class OneQuery:
         looking, (new, old) = self.rule.examination, self._tables()
         gains = looking.exposure(new)
         if looking.every:
-            table = self.rule.serve(new, old, self.cuts, gains=gains).table
+            table = self.rule.best_table(gains, old, self.cuts)
             chance = uniforms(salt, session, query, 1 + table.shape[1])
             draw_by_table(table, gains, chance, ranking)
         else:
@@ -102,13 +100,3 @@ class OneQuery:
             for scores, way in zip((self.new, self.old), self.ways, strict=True)
         )
         return new, old
-
-
-def draw_query(scores: Floats, way: Deployed, k: int, words: tuple[object, ...]) -> Ints:
-    """The first k of the query sorted by score, or drawn as the words say."""
-    size = min(k, scores.size)
-    if way == "sorted":
-        return np.argsort(-scores, kind="stable")[:size]
-    ranking = np.full((1, size), -1, dtype=np.int64)
-    sample_query(scores, ranking, generator(0, "guard", *words))
-    return ranking.reshape(size)

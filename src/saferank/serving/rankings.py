@@ -15,10 +15,9 @@ from saferank.errors import InputError, require
 from saferank.evaluation.scored_policies import Deployed, Policy, all_scores, check_policy
 from saferank.learning import Ranker
 from saferank.safety.assessment import FILE, ITEMS, Assessment
-from saferank.safety.drawing import SALT
+from saferank.safety.drawing import SALT, draw_query
 from saferank.safety.guard import Guard
 from saferank.safety.guarded import mode_of
-from saferank.safety.one_query import draw_query
 
 
 @dataclass(frozen=True, eq=False)
