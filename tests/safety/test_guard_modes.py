@@ -83,7 +83,7 @@ def test_gains_can_be_given_and_must_be_numbers():
 
 
 def test_bad_choices_get_one_sentence():
-    with pytest.raises(InputError, match="must be best or mix"):
+    with pytest.raises(InputError, match="must be one of best, mix"):
         guard_of("half", "fitted")
     with pytest.raises(InputError, match="must be any, fitted, dcg or rank weights"):
         guard_of("best", "all")
