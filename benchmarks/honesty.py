@@ -34,7 +34,7 @@ METHODS: dict[str, dict[str, object]] = {
     "keep 0.9": {"keep": 0.9},
 }
 QUERIES = 100
-SETTINGS = Settings(steps=100, learning_rate=0.01, least=25, patience=4)
+SETTINGS = Settings(steps=100, learning_rate=0.01, min_validation_interval=25, patience=4)
 SCORER = "linear"
 UNSPLIT = 20
 """Worlds in which rankers are also judged by the sessions that they learned from."""

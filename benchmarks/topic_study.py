@@ -26,7 +26,7 @@ METHODS = ("dr", "prpo")
 
 def jobs_an_hour(sessions: int, workers: int, folder: Path) -> float:
     """Run the methods on one log a worker; data and production rankers are there already."""
-    study = PRESETS[PRESET].changed(
+    study = PRESETS[PRESET].replace(
         data=f"synthetic:mslr:{QUERIES}", sessions=(sessions,), seeds=workers
     )
     address = fingerprint(open_collection(study.data, folder / "data"))

@@ -19,7 +19,7 @@ from saferank.experiments.results import read_results
 from saferank.experiments.study import fingerprint, open_collection
 from saferank.experiments.sweep import sweep
 
-STUDY = PRESETS["quick"].changed(seeds=5, sessions=tuple(10**power for power in range(2, 9)))
+STUDY = PRESETS["quick"].replace(seeds=5, sessions=tuple(10**power for power in range(2, 9)))
 ATTACKED = 10**6
 PEAKS = (1.0, 4.0)
 REGRESSED = [Curve("", name, name) for name in ("dm", "dr")]
@@ -36,7 +36,7 @@ def variants(users):
 
 
 def study_of(data, *, sessions=STUDY.sessions, **conditions):
-    return STUDY.changed(
+    return STUDY.replace(
         data=data, sessions=sessions, conditions=replace(STUDY.conditions, **conditions)
     )
 

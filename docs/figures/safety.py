@@ -28,7 +28,7 @@ USERS: dict[str, tuple[Users, ClickModel]] = {
 """Who clicks, and what the learner takes them for."""
 SESSIONS = 100_000
 KEEP, SLACK = 0.9, 0.01
-QUICK = Settings(steps=250, least=50, hidden=(16,))
+QUICK = Settings(steps=250, min_validation_interval=50, hidden=(16,))
 
 
 def measured(world: Collection, ranker: Ranker, production: Ranker) -> dict[str, float]:

@@ -23,7 +23,7 @@ from saferank.metrics import mean, ndcg
 from saferank.plackett_luce import expected_ndcg
 
 SETTINGS = replace(PRESETS["quick"].conditions.settings, rounds=150, leaves=15)
-STUDY = PRESETS["quick"].changed(seeds=5, sessions=(10**2, 10**4, 10**6, 10**8))
+STUDY = PRESETS["quick"].replace(seeds=5, sessions=(10**2, 10**4, 10**6, 10**8))
 ATTACKED = 10**6
 DELTAS = ("0.25", "0.5", "0.65", "0.9", "1")
 LEARNED = [Curve("", "dr", "dr"), Curve("", "safe-dr", "safe-dr", "0.95"),
@@ -43,8 +43,8 @@ def from_clicks(data, folder):
         conditions = Conditions(
             scorer=scorer, shown_by="linear", regression="likelihood", settings=SETTINGS
         )
-        study = STUDY.changed(data=data, conditions=conditions)
-        attacked = study.changed(sessions=(ATTACKED,))
+        study = STUDY.replace(data=data, conditions=conditions)
+        attacked = study.replace(sessions=(ATTACKED,))
         references = [Curve("", name, name) for name in ("production", "skyline")]
         jobs = [job for curve in references + LEARNED for job in curve.jobs(study, address)]
         jobs += [job for curve in HOSTILE for job in curve.jobs(attacked, address)]

@@ -31,7 +31,7 @@ def folder(tmp_path_factory):
     )
     save_counts(fresh, items, place / "counts.parquet")
     save_counts(counts, items, place / "learned.parquet")
-    quick = Settings(steps=40, least=10)
+    quick = Settings(steps=40, min_validation_interval=10)
     learn(items, counts, users, method="dr", scorer="linear", settings=quick).save(place / "dr")
     return place
 

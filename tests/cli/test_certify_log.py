@@ -35,7 +35,7 @@ def world(tmp_path_factory):
     simulate_rows(items, items.production, USERS, 3000, 0, place / "log.parquet")
     count(place / "log.parquet", output=place / "counts.parquet", judge=SHARE, seed=SEED)
     counts, _ = align(CountTable.open(place / "counts.parquet"), items, ranks=USERS.ranks)
-    quick = Settings(steps=40, least=20)
+    quick = Settings(steps=40, min_validation_interval=20)
     learn(items, counts, USERS, method="dr", scorer="linear", settings=quick).save(place / "run")
     return place, items, counts
 

@@ -28,7 +28,7 @@ def folder(tmp_path_factory):
     write_items(replace(train, production=shown), place / "items.parquet")
     items = read_items(place / "items.parquet")
     counts = simulate(items, items.production, trust_bias(), sessions=4000, seed=0, judge=0)
-    quick = Settings(steps=40, least=10)
+    quick = Settings(steps=40, min_validation_interval=10)
     learn(items, counts, trust_bias(), method="dr", scorer="linear", settings=quick).save(
         place / "dr"
     )

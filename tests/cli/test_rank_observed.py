@@ -34,7 +34,7 @@ def run(tmp_path_factory):
     save_counts(counts, items, place / "counts.parquet")
     ranker = learn(
         items, counts, trust_bias(), method="dr", scorer="linear",
-        settings=Settings(steps=40, least=10),
+        settings=Settings(steps=40, min_validation_interval=10),
     )  # fmt: skip
     ranker.save(place / "run")
     options = ("--items", place / "items.parquet", "--counts", place / "counts.parquet")

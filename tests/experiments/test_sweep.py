@@ -27,7 +27,7 @@ TINY = Study(
     "synthetic:small:30",
     (100, 1000),
     2,
-    Conditions(settings=Settings(steps=20, least=10, hidden=(4,))),
+    Conditions(settings=Settings(steps=20, min_validation_interval=10, hidden=(4,))),
 )
 
 
@@ -203,7 +203,7 @@ def test_a_peaked_production_has_the_scores_times_the_peak(done):
 
 def test_production_may_have_another_scorer(tmp_path):
     conditions = replace(TINY.conditions, scorer="linear", shown_by="mlp")
-    study = TINY.changed(seeds=1, conditions=conditions)
+    study = TINY.replace(seeds=1, conditions=conditions)
     address = fingerprint(open_collection(study.data, tmp_path / "data"))
     jobs = [Curve("", "", m).job(study, address, 100, 0) for m in ("dr", "prpo", "safe-dr")]
     assert sweep(jobs, study.data, tmp_path, workers=1).failed == 0

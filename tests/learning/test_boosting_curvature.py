@@ -205,7 +205,7 @@ def test_bounds_only_ever_weaken_lambdas_and_wide_ones_do_nothing(delta, seed):
 @pytest.mark.parametrize("scorer", ["linear", "trees"])
 def test_lambdas_learn_for_nets_and_for_trees(scorer):
     world = synthetic("small", queries=60, seed=0)
-    settings = Settings(steps=60, least=20, rounds=15, leaves=7)
+    settings = Settings(steps=60, min_validation_interval=20, rounds=15, leaves=7)
     shown = np.zeros(world.train.documents)
     counts = simulate(world.train, shown, USERS, sessions=10**6, seed=0, judge=0)
     shared = {"production": shown, "scorer": scorer, "settings": settings}

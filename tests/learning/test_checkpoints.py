@@ -23,7 +23,7 @@ class StoppedError(Exception):
 
 def run(folder, scorer):
     """Learn something small with checkpoints below a folder."""
-    settings = Settings(steps=60, least=10, patience=100, hidden=(4,), rounds=20)
+    settings = Settings(steps=60, min_validation_interval=10, patience=100, hidden=(4,), rounds=20)
     return sr.learn(
         WORLD.train, COUNTS, USERS, method="naive", production=SHOWN, scorer=scorer,
         settings=settings, checkpoint=folder,

@@ -29,7 +29,7 @@ from saferank.learning import Ranker, Settings
 from saferank.scorers.tree_scorer import TreeScorer
 
 QUERIES, LENGTH = 30, 8
-QUICK = Settings(steps=30, rounds=15, least=10)
+QUICK = Settings(steps=30, rounds=15, min_validation_interval=10)
 BRANDS = np.array(["acme", "bolt", "core, ltd", "d:e", None], dtype=object)
 
 

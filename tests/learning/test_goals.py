@@ -11,9 +11,9 @@ from saferank.estimators import Evidence
 from saferank.estimators.regression import LOSSES
 from saferank.learning.descent import Part, evaluate
 from saferank.learning.goals import ImitationGoal, PointwiseGoal
-from saferank.learning.learning import _Run
 from saferank.learning.problem import Log
 from saferank.learning.recipe import METHODS
+from saferank.learning.training_run import TrainingRun
 from saferank.objectives import OBJECTIVES
 from saferank.objectives.goals import QueryBlock
 from saferank.scorers.networks import backward, joined, make_network
@@ -29,8 +29,8 @@ def everything(data):
 
 
 def policy_goal(objective, **changes):
-    recipe = METHODS["ips"].changed(objective=objective, samples=30, delta=0.5, **changes)
-    run = _Run(recipe, USERS, PRODUCTION, seed=0)
+    recipe = METHODS["ips"].replace(objective=objective, samples=30, delta=0.5, **changes)
+    run = TrainingRun(recipe, USERS, PRODUCTION, seed=0)
     train, held = run.logs(WORLD, COUNTS, None)
     return train.data, run.goals(train, held, None)[0]
 

@@ -22,7 +22,7 @@ from saferank.plackett_luce import expected_ndcg
 
 USERS = trust_bias()
 WORLD = synthetic("small", queries=120, seed=0)
-QUICK = Settings(steps=60, least=20, hidden=(16,))
+QUICK = Settings(steps=60, min_validation_interval=20, hidden=(16,))
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +146,7 @@ def test_same_seed_same_files_whatever_the_threads(production, counts, tmp_path)
 
 
 def test_an_interrupted_run_goes_on_where_it_was(production, counts, tmp_path, monkeypatch):
-    settings = Settings(steps=200, least=20, patience=100, hidden=(16,))
+    settings = Settings(steps=200, min_validation_interval=20, patience=100, hidden=(16,))
     whole = learn(WORLD.train, counts, USERS, production=production, settings=settings)
     step, calls = Training._step, []
 
@@ -186,7 +186,9 @@ def test_a_killed_process_resumes_to_the_same_file(tmp_path):
         users = sr.clicks.trust_bias()
         shown = np.zeros(world.train.documents)
         counts = sr.clicks.simulate(world.train, shown, users, sessions=5000, seed=0, judge=0)
-        settings = sr.learning.Settings(steps=400, least=10, patience=100, hidden=(16,))
+        settings = sr.learning.Settings(
+            steps=400, min_validation_interval=10, patience=100, hidden=(16,)
+        )
         ranker = sr.learn(world.train, counts, users, method="dr", production=shown,
                           settings=settings, checkpoint=folder / "checkpoint")
         ranker.save(folder / "run")

@@ -13,9 +13,9 @@ from saferank.learning import RankingEstimator, Settings, learn
 from saferank.learning.descent import Part
 from saferank.learning.families import Run, family
 from saferank.learning.goals import ImitationGoal
-from saferank.learning.learning import _Run
 from saferank.learning.promises import take_back
 from saferank.learning.recipe import METHODS
+from saferank.learning.training_run import TrainingRun
 from saferank.objectives import OBJECTIVES, Context, Terms
 from saferank.objectives.in_exposures import ExposureGoal
 from saferank.plackett_luce import exposure
@@ -25,7 +25,7 @@ from saferank.scorers.tree_text import Forest
 USERS = trust_bias()
 WEIGHTS = USERS.alpha + USERS.beta
 WORLD = synthetic("small", queries=60, seed=0)
-QUICK = Settings(steps=200, least=25, hidden=(16,))
+QUICK = Settings(steps=200, min_validation_interval=25, hidden=(16,))
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def test_the_start_is_production_to_the_bit(scorer, counts):
     ranker = learn(
         data, counts, USERS, production=shown, keep=1.0, slack=0.0, scorer=scorer,
         production_kind="sampled",
-        settings=Settings(steps=50, least=25, rounds=10),
+        settings=Settings(steps=50, min_validation_interval=25, rounds=10),
     )  # fmt: skip
     assert np.array_equal(ranker.scores(data), shown)
     assert ranker.provenance.way == 0
@@ -166,7 +166,7 @@ def test_the_way_from_a_start_to_what_was_learned(scorer):
     start = kind.fresh(data.width, Settings(hidden=(4,)), 0)
     part = Part(data, ImitationGoal(data.queries, rng.normal(size=data.documents)))
     origin = start.copy()
-    run = Run(Settings(steps=20, least=10, rounds=5, learning_rate=0.1), 0)
+    run = Run(Settings(steps=20, min_validation_interval=10, rounds=5, learning_rate=0.1), 0)
     learned, _ = kind.fit(start, part, part, run)
     ends = origin.scores(features), learned.scores(features)
     assert not np.array_equal(*ends)
@@ -186,7 +186,9 @@ def test_the_price_is_above_every_gain_of_validation_too():
     """Where validation has the larger gains: no document there is paid for leaving its interval."""
     shown = np.zeros(WORLD.train.documents)
     counts = simulate(WORLD.train, shown, USERS, sessions=10**7, seed=0, judge=0)
-    run = _Run(METHODS["prpo-floor"].changed(gain="affine-ips", delta=0.9), USERS, shown, seed=0)
+    run = TrainingRun(
+        METHODS["prpo-floor"].replace(gain="affine-ips", delta=0.9), USERS, shown, seed=0
+    )
     held = WORLD.validation
     sessions = simulate(held, np.zeros(held.documents), USERS, sessions=40, seed=0, judge=0)
     held = RankingData(held.features, held.offsets, production=np.zeros(held.documents))
@@ -221,7 +223,7 @@ def test_what_does_not_go_with_a_promise_is_one_sentence(counts, production):
 
 def test_the_estimator_takes_a_promise_too(counts, production):
     shown = production.scores(WORLD.train)
-    estimator = RankingEstimator(keep=0.9, settings=Settings(steps=2, least=1))
+    estimator = RankingEstimator(keep=0.9, settings=Settings(steps=2, min_validation_interval=1))
     estimator.fit(WORLD.train, counts, USERS, production=shown)
     assert estimator.ranker_.provenance.method == "keep"
 

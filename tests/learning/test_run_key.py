@@ -11,12 +11,12 @@ from saferank.counts import Counts
 from saferank.data import synthetic
 from saferank.learning import Settings, fit_relevance, learn
 from saferank.learning.descent import Training
-from saferank.learning.learning import _Run
 from saferank.learning.recipe import Recipe
+from saferank.learning.training_run import TrainingRun
 
 USERS = trust_bias()
 WORLD = synthetic("small", queries=30, seed=0)
-QUICK = Settings(steps=10, least=5, hidden=(4,))
+QUICK = Settings(steps=10, min_validation_interval=5, hidden=(4,))
 SHOWN = np.random.default_rng(0).normal(size=WORLD.train.documents)
 HELD_SHOWN = np.random.default_rng(1).normal(size=WORLD.validation.documents)
 COUNTS = simulate(WORLD.train, SHOWN, USERS, sessions=500, seed=0, judge=0)
@@ -29,8 +29,9 @@ OTHER_RECIPE = {
     "propensities": "averaged", "gradient": "reinforce", "samples": 7, "k": 3, "slack": 0.5,
 }  # fmt: skip
 OTHER_SETTINGS = {
-    "learning_rate": 0.1, "batch": 3, "steps": 11, "patience": 3, "least": 4, "clip": 2.0,
-    "hidden": (5,), "rounds": 9, "leaves": 5, "shrinkage": 0.5, "curvature": "exposure",
+    "learning_rate": 0.1, "batch_size": 3, "steps": 11, "patience": 3,
+    "min_validation_interval": 4, "max_grad_norm": 2.0, "hidden": (5,), "rounds": 9,
+    "leaves": 5, "shrinkage": 0.5, "curvature": "exposure",
 }  # fmt: skip
 
 
@@ -43,7 +44,7 @@ def key(monkeypatch, tmp_path):
     def stop(self, log, held, folder):
         raise StoppedError(folder.name)
 
-    monkeypatch.setattr(_Run, "scorer", stop)
+    monkeypatch.setattr(TrainingRun, "scorer", stop)
 
     def name(data=WORLD.train, counts=COUNTS, click_model=USERS, **changes):
         given = {
@@ -155,14 +156,14 @@ def test_callables_go_in_by_what_they_compute(key):
 
 @pytest.mark.parametrize("scorer", ["linear", "trees"])
 def test_rankers_go_in_by_what_they_compute(monkeypatch, tmp_path, scorer):
-    few = Settings(steps=20, least=10, rounds=3, hidden=())
+    few = Settings(steps=20, min_validation_interval=10, rounds=3, hidden=())
     shared = {"scorer": scorer, "settings": few, "production": SHOWN}
     rankers = [fit_relevance(WORLD.train, COUNTS, USERS, seed=s, **shared) for s in (0, 0, 1)]
     if scorer == "trees":  # trees have no random start: another log makes them differ
         counts = simulate(WORLD.train, SHOWN, USERS, sessions=500, seed=1, judge=0)
         rankers[2] = fit_relevance(WORLD.train, counts, USERS, **shared)
     names = []
-    monkeypatch.setattr(_Run, "scorer", lambda *given: names.append(given[-1].name) or 1 / 0)
+    monkeypatch.setattr(TrainingRun, "scorer", lambda *given: names.append(given[-1].name) or 1 / 0)
     for option in ("predictor", "production"):
         for ranker in (*rankers, None):
             with pytest.raises(ZeroDivisionError):
@@ -173,7 +174,11 @@ def test_rankers_go_in_by_what_they_compute(monkeypatch, tmp_path, scorer):
 
 
 def test_a_killed_run_does_not_resume_with_another_click_model(tmp_path, monkeypatch):
-    settings, step, calls = Settings(steps=60, least=10, hidden=(4,)), Training._step, []
+    settings, step, calls = (
+        Settings(steps=60, min_validation_interval=10, hidden=(4,)),
+        Training._step,
+        [],
+    )
 
     def breaking(self, queries):
         calls.append(1)

@@ -20,7 +20,7 @@ from saferank.plackett_luce import expected_ndcg
 
 USERS = trust_bias()
 WORLD = synthetic("small", queries=150, seed=0)
-QUICK = Settings(steps=60, least=20, hidden=(8,), learning_rate=0.05)
+QUICK = Settings(steps=60, min_validation_interval=20, hidden=(8,), learning_rate=0.05)
 
 
 def some(queries):
@@ -139,7 +139,7 @@ def few_clicks(queries=8, sessions=800):
 @pytest.mark.parametrize("method", [name for name in METHODS if name != "skyline"])
 def test_every_method_learns_from_few_queries(method):
     data, shown, counts = few_clicks()
-    quick = replace(QUICK, steps=20, least=10)
+    quick = replace(QUICK, steps=20, min_validation_interval=10)
     rankers = [
         learn(data, counts, USERS, method=method, production=shown, scorer="linear",
               settings=quick, seed=3, samples=5)

@@ -41,7 +41,7 @@ def reproduce(
 
     require(preset in PRESETS, "preset", f"one of {', '.join(PRESETS)}", preset)
     numbers = None if sessions is None else tuple(map(_whole, sessions.split(",")))
-    study = PRESETS[preset].changed(data=data, sessions=numbers, seeds=seeds)
+    study = PRESETS[preset].replace(data=data, sessions=numbers, seeds=seeds)
     figures = FIGURES if figure == "all" else tuple(map(_whole, figure.split(",")))
     check_outputs(output / name for name in file_names(figures))
     made = run(study, output, figures=figures, workers=workers, cluster=cluster)

@@ -96,12 +96,14 @@ class Study:
         require(self.seeds >= 1, "seeds", "at least 1", self.seeds)
         object.__setattr__(self, "sessions", sessions)
 
-    def changed(self, **changes: Any) -> Study:
+    def replace(self, **changes: Any) -> Study:
         """The study with other parts; None leaves a part as it is."""
         return replace(self, **{name: it for name, it in changes.items() if it is not None})
 
 
-_QUICK = Settings(learning_rate=3e-3, steps=300, least=25, patience=5, hidden=(32,))
+_QUICK = Settings(
+    learning_rate=3e-3, steps=300, min_validation_interval=25, patience=5, hidden=(32,)
+)
 
 PRESETS: dict[str, Study] = {
     "quick": Study(

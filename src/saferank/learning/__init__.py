@@ -3,8 +3,9 @@
 from saferank.learning.bias_route import fit_bias
 from saferank.learning.descent import Settings
 from saferank.learning.learning import fit_relevance, learn
+from saferank.learning.provenance import Provenance
 from saferank.learning.ranked_lists import ranking_table as ranking_table
-from saferank.learning.ranker import Provenance, Ranker
+from saferank.learning.ranker import Ranker
 from saferank.learning.recipe import METHODS, Recipe
 from saferank.learning.sklearn_face import RankingEstimator
 

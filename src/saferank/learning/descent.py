@@ -34,14 +34,14 @@ class Settings:
     """
 
     learning_rate: float = 1e-3
-    batch: int = 64
-    """Queries a step."""
+    batch_size: int = 64
+    """Queries per step."""
     steps: int = 4000
     patience: int = 10
     """Validations without a better value after which training ends."""
-    least: int = 50
+    min_validation_interval: int = 50
     """Steps between validations are at least this many, and at least one pass over the queries."""
-    clip: float = 1.0
+    max_grad_norm: float = 1.0
     """Largest norm of a step's gradient."""
     hidden: tuple[int, ...] = (64, 64)
     rounds: int = 300
@@ -54,7 +54,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         require(self.learning_rate > 0, "learning_rate", "positive", self.learning_rate)
-        for name in ("batch", "steps", "patience", "least", "rounds"):
+        for name in ("batch_size", "steps", "patience", "min_validation_interval", "rounds"):
             require(getattr(self, name) >= 1, name, "at least 1", getattr(self, name))
         require(self.leaves >= 2, "leaves", "at least 2", self.leaves)
         require(0 < self.shrinkage <= 1, "shrinkage", "in (0, 1]", self.shrinkage)
@@ -114,8 +114,8 @@ class Training:
     def run(self, seed: int, checkpoint: Path | None, label: str) -> History:
         """Train to the end, from the checkpoint where there is one; the module keeps the best."""
         data, settings = self.train.data, self.settings
-        batches = max(1, -(-data.queries // settings.batch))
-        every = max(settings.least, batches)
+        batches = max(1, -(-data.queries // settings.batch_size))
+        every = max(settings.min_validation_interval, batches)
         with one_thread_each(), bar(label, settings.steps) as advance:
             if checkpoint is None or not self._resume(checkpoint):
                 self.risks = evaluate(self.train, self._scores(data))[1]
@@ -123,8 +123,8 @@ class Training:
             advance(self.step)
             while self.step < settings.steps and not self._finished():
                 order = generator(seed, "epoch", self.step // batches).permutation(data.queries)
-                start = (self.step % batches) * settings.batch
-                self._step(order[start : start + settings.batch].astype(np.int64))
+                start = (self.step % batches) * settings.batch_size
+                self._step(order[start : start + settings.batch_size].astype(np.int64))
                 self.step += 1
                 advance(note=f"best {max(self.history.values):.4g}")
                 if self.step % every == 0 or self.step == settings.steps:
@@ -146,7 +146,7 @@ class Training:
         self.risks[queries] = judged.risk
         # the whole-data gradient, estimated from the batch; Adam goes down, goals go up
         backward(self.module, outputs, -judged.gradient * (self.train.data.queries / queries.size))
-        nn.utils.clip_grad_norm_(self.parameters, self.settings.clip)
+        nn.utils.clip_grad_norm_(self.parameters, self.settings.max_grad_norm)
         self.optimiser.step()
 
     def _scores(self, data: RankingData) -> Floats:

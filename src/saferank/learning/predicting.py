@@ -32,7 +32,7 @@ from saferank.learning.goals import PointwiseGoal
 
 FOLDS = 3
 HELD_OUT = 0.15
-QUICK = Settings(learning_rate=1e-2, batch=256, steps=400, patience=4, rounds=100, leaves=15)
+QUICK = Settings(learning_rate=1e-2, batch_size=256, steps=400, patience=4, rounds=100, leaves=15)
 """Enough for a prediction that is only compared with clicks."""
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import platform
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, Self, cast
 
@@ -15,10 +14,9 @@ import numpy as np
 import pyarrow as pa
 from scipy.special import expit
 
-import saferank
 from saferank._core.files import atomic_folder, read_json, write_json
 from saferank._core.flat import Floats, Ints, top
-from saferank._core.records import convert, from_dict
+from saferank._core.records import convert
 from saferank.data import RankingData, Scaling
 from saferank.data.features import FeatureSchema, listed
 from saferank.data.frames import ArrowTable
@@ -26,9 +24,9 @@ from saferank.data.items.tables import ItemsSource, read_items, read_rows
 from saferank.data.matching import match_features
 from saferank.errors import InputError, InputWarning, require
 from saferank.learning.families import SCORERS, Networks, Scorer
+from saferank.learning.provenance import Provenance, versions
 from saferank.learning.ranked_lists import ranking_table
 from saferank.plackett_luce import sample
-from saferank.policies.production_fit import ProductionFit
 from saferank.scorers.networks import ModuleFactory
 from saferank.scorers.tree_names import as_tree_names
 from saferank.scorers.tree_scorer import TreeScorer
@@ -44,69 +42,6 @@ FILES = (
     f"{REGRESSION}/",
 )  # fmt: skip
 """All that a ranker's folder may hold: what is saved here, and what is written beside it later."""
-
-
-@dataclass(frozen=True)
-class Provenance:
-    """Where a ranker comes from: everything needed to repeat it.
-
-    See Also
-    --------
-    learn : writes it.
-    """
-
-    method: str
-    recipe: dict[str, Any]
-    seed: int
-    sessions: int
-    weights: list[float]
-    click_model: dict[str, Any] | None
-    data: str
-    """Fingerprint of the training data."""
-    learned_from: str | None = None
-    """Fingerprint of the sessions that the ranker and its regression learned from."""
-    log: str | None = None
-    """Fingerprint of all sessions of that log, those to judge by included."""
-    sketch: dict[str, Any] | None = None
-    """A sample of all sessions that had a part in it (`counts.sketch`), where the log had ids."""
-    also_from: list[str] = field(default_factory=list)
-    """Fingerprints of other sessions that had a part: it was stopped by them, or began from a
-    ranker or a regression that learned from them."""
-    click_model_from: str | None = None
-    """Where the click model comes from, in words; None: it was given."""
-    production: ProductionFit | None = None
-    """What production was taken for, and why."""
-    keep: float | None = None
-    slack: float | None = None
-    way: float | None = None
-    """With a promise: the share of the way from production to what was learned that it allows."""
-    holding: float | None = None
-    """With a promise: the share of the queries learned from that keep it by themselves."""
-    history: dict[str, list[float]] = field(default_factory=dict)
-    regression: dict[str, list[float]] = field(default_factory=dict)
-    versions: dict[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def from_record(cls, record: dict[str, Any]) -> Provenance:
-        """The provenance within a ranker's JSON record, of any format."""
-        if "card" not in record:
-            return from_dict(cls, record["provenance"], "provenance")
-        former = record["card"]
-        if isinstance(former, dict):
-            former = {("click_model" if key == "users" else key): v for key, v in former.items()}
-        return from_dict(cls, former, "card")
-
-
-def versions() -> dict[str, str]:
-    """Versions of what a ranker is made with."""
-    import torch
-
-    return {
-        "saferank": saferank.__version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "torch": torch.__version__,
-    }
 
 
 @dataclass(frozen=True, eq=False)

@@ -89,7 +89,7 @@ class Recipe:
         if self.slack is not None:
             require(0 <= self.slack <= 1, "slack", "in [0, 1]", self.slack)
 
-    def changed(self, **changes: Any) -> Recipe:
+    def replace(self, **changes: Any) -> Recipe:
         """The recipe with other parts; a promise to keep a share sets the floor."""
         names = {part.name for part in fields(self)}
         unknown = sorted(set(changes) - names)
@@ -155,14 +155,14 @@ class Recipe:
 def recipe_of(method: str | Recipe | None, changes: dict[str, Any]) -> tuple[str, Recipe]:
     """A method's name and recipe, with changes; a recipe of one's own is named by its parts."""
     if isinstance(method, Recipe):
-        recipe = method.changed(**changes)
+        recipe = method.replace(**changes)
         parts = (recipe.gain, recipe.objective)
         return " x ".join(
             part if isinstance(part, str) else part_name(part) for part in parts
         ), recipe
     name = default_method(changes.get("keep")) if method is None else method
     require(name in METHODS, "method", f"one of {', '.join(METHODS)}", name)
-    return name, METHODS[name].changed(**changes)
+    return name, METHODS[name].replace(**changes)
 
 
 def default_method(keep: float | None) -> str:

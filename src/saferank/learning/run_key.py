@@ -15,7 +15,8 @@ from saferank.clicks import ClickModel
 from saferank.counts import Counts
 from saferank.data import RankingData
 from saferank.learning.families import family
-from saferank.learning.ranker import Ranker, versions
+from saferank.learning.provenance import versions
+from saferank.learning.ranker import Ranker
 from saferank.learning.recipe import Recipe
 from saferank.objectives import schedule
 

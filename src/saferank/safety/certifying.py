@@ -18,7 +18,8 @@ from saferank.evaluation.scored_policies import (
     query_shares,
     rank_weights,
 )
-from saferank.learning.ranker import Ranker, versions
+from saferank.learning.provenance import versions
+from saferank.learning.ranker import Ranker
 from saferank.policies import ProductionPolicy
 from saferank.safety.certificate import Certificate, Distribution
 from saferank.safety.changes import Change, changes
