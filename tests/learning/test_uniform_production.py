@@ -26,7 +26,8 @@ def test_a_ranker_learns_from_lists_in_random_order() -> None:
     data, counts, x = once()
     ranker = learn(
         data, counts, MODEL, method="prpo", scorer="linear", production_kind="uniform",
-        weights=[1.0, 0.5], settings=Settings(steps=60, least=20, learning_rate=0.05),
+        weights=[1.0, 0.5],
+        settings=Settings(steps=60, min_validation_interval=20, learning_rate=0.05),
     )  # fmt: skip
     assert np.corrcoef(ranker.scores(data), x)[0, 1] > 0.9
     assert ranker.provenance.production is not None
