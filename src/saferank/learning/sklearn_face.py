@@ -1,4 +1,4 @@
-"""A scikit-learn-shaped face: `fit` and `predict` over `learn`."""
+"""A scikit-learn-shaped face: options at construction, data at `fit`, scores at `predict`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ import numpy.typing as npt
 
 from saferank._core.flat import Floats
 from saferank.clicks import ClickModel
-from saferank.counts import Counts
-from saferank.data import RankingData
+from saferank.counts import Counts, CountTable
+from saferank.data import RankingData, read_items
+from saferank.data.frames import is_table
+from saferank.data.items.tables import ItemsSource
 from saferank.errors import InputError
 from saferank.learning.learning import learn
 from saferank.learning.ranker import Ranker
+from saferank.learning.recipe import recipe_of
+from saferank.logs import align
 from saferank.metrics import mean
 from saferank.plackett_luce import expected_ndcg
 
@@ -20,11 +24,20 @@ from saferank.plackett_luce import expected_ndcg
 class RankingEstimator:
     """`learn` with the options first and the data at `fit`.
 
+    Options are those of `learn`; a wrong one is refused at once. `sklearn.base.clone` and grid
+    searches of your own work with `get_params` and `set_params`.
+
+    Examples
+    --------
     >>> RankingEstimator(method="dr", seed=3).get_params()
     {'method': 'dr', 'seed': 3}
+    >>> RankingEstimator(method="magic")
+    Traceback (most recent call last):
+    saferank.errors.InputError: `method` must be one of naive, ips, ...
     """
 
     def __init__(self, *, method: str | None = None, seed: int = 0, **options: Any) -> None:
+        recipe_of(method, options)
         self.method, self.seed, self.options = method, seed, options
         self.ranker_: Ranker | None = None
 
@@ -34,23 +47,28 @@ class RankingEstimator:
         return {"method": self.method, "seed": self.seed, **self.options}
 
     def set_params(self, **params: Any) -> Self:
-        """Change options by name."""
-        self.method = params.pop("method", self.method)
-        self.seed = params.pop("seed", self.seed)
-        self.options |= params
+        """Change options by name; all are checked before any is taken."""
+        changed = {**self.get_params(), **params}
+        method, seed = changed.pop("method"), changed.pop("seed")
+        recipe_of(method, changed)
+        self.method, self.seed, self.options = method, seed, changed
         return self
 
     def fit(
         self,
-        data: RankingData,
-        counts: Counts | None = None,
+        data: RankingData | ItemsSource,
+        counts: Counts | CountTable | None = None,
         click_model: ClickModel | None = None,
         *,
         production: Ranker | npt.ArrayLike | None = None,
     ) -> Self:
-        """Learn a ranker from a log."""
+        """Learn a ranker from items (a data frame or a file will do) and their counts."""
+        items = data if isinstance(data, RankingData) else read_items(data)
+        if isinstance(counts, CountTable):
+            ranks = None if click_model is None else click_model.ranks
+            counts = align(counts, items, ranks=ranks)[0]
         self.ranker_ = learn(
-            data,
+            items,
             counts,
             click_model,
             method=self.method,
@@ -60,9 +78,12 @@ class RankingEstimator:
         )
         return self
 
-    def predict(self, data: RankingData) -> Floats:
-        """One score per document."""
-        return self._fitted().scores(data)
+    def predict(self, data: RankingData | ItemsSource) -> Floats:
+        """One score per document of the data, or per row of a data frame."""
+        ranker = self._fitted()
+        if isinstance(data, RankingData) or is_table(data):
+            return ranker.scores(data)
+        return ranker.scores(ranker.read_items(data))
 
     def score(self, data: RankingData, k: int = 5) -> float:
         """Mean expected NDCG@k against the labels of the data."""
