@@ -386,13 +386,9 @@ def test_production_known_from_frequencies_keeps_the_promise(method):
     assert failures(0.0, corner_models(0.0)[:1], logs, method=method, observed=True) <= noise(logs)
 
 
-@pytest.mark.parametrize(
-    "users",
-    [sr.clicks.adversarial(trust_bias(3)), sr.clicks.cascade(3)],
-    ids=["against", "cascade"],
-)
-def test_for_any_users_nothing_is_promised_that_is_not_kept(users):
-    model = trust_bias(3)
+@pytest.mark.parametrize("name", ["adversarial", "cascade", "noise"])
+def test_for_any_users_nothing_is_promised_that_is_not_kept(name):
+    model, users = trust_bias(3), sr.clicks.USERS[name](3)
     data, scores, better, _, omega, omega0, evidence = small_world(8)
     counts = simulate(data, scores, users, 2000, 8, highest_grade=4, judge=0, progress=False)
     for new in (omega, sr.plackett_luce.exposure(-better, model.exposure_weights, data.offsets)):

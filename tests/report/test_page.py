@@ -14,7 +14,10 @@ from saferank.data import synthetic
 from saferank.learning import Provenance
 from saferank.report import write_page
 from saferank.report.page import render
-from saferank.safety import Rule, assess
+from saferank.safety import Comparison, Rule, assess
+from saferank.safety.comparing import Candidate
+from saferank.safety.doubt_words import percent
+from saferank.safety.unchecked import not_checked
 
 NASTY = '<script>document.title="broken"</script>'
 USERS = trust_bias()
@@ -51,9 +54,37 @@ def test_the_page_says_what_the_record_says(assessment):
     assert "fingerprint" in page
     for sentence in assessment.decision.assumes:
         assert sentence in html.unescape(page)
-    assert len(re.findall(r'<div class="chart"', page)) == 5
-    assert page.count("<svg") >= 5  # a still picture of each chart, for print and no JavaScript
+    assert len(re.findall(r'<div class="chart"', page)) == 6
+    assert page.count("<svg") >= 6  # a still picture of each chart, for print and no JavaScript
     assert page == render(assessment, CARD, "demo/<b>prpo</b>")
+
+
+def test_the_page_leads_with_doubt_and_says_what_was_not_checked(assessment):
+    page = html.unescape(render(assessment, CARD, "run"))
+    curve = assessment.doubts
+    assert f"<dd>{percent(curve.share)}<small>if the click model is wrong by up to 20 %" in page
+    assert f"{percent(curve.shares[2])} at a doubt of 10 %" in page  # read out with the chart
+    for sentence in not_checked(assessment):
+        assert sentence in page
+    sections = re.findall(r'<section aria-labelledby="(\w+)"', page)
+    assert sections == ["sure", "lose", "guard", "rests"]
+    for name in sections:
+        assert f'<h2 id="{name}">' in page
+    assert page.index('id="chart-doubt"') < page.index('id="chart-change"')
+
+
+def test_candidates_are_listed_where_there_were_any(assessment):
+    candidates = (
+        Candidate("a", 1.1, 0.1, 0.05, 0.15, 0.06),
+        Candidate(NASTY, refused="too few sessions"),
+    )
+    comparison = Comparison(candidates, 1.0, 500, 0.95, assessment.fit)
+    again = Comparison.from_dict(json.loads(json.dumps(comparison.to_dict())))
+    assert again == comparison
+    page = render(assessment, CARD, "run", again)
+    assert "<td>+10.0 %</td><td>+5.0 to +15.0 %</td><td>+6.0 %</td>" in page
+    assert "the log cannot tell: too few sessions" in page
+    assert NASTY not in page
 
 
 def test_values_show_as_text(assessment):
@@ -61,7 +92,7 @@ def test_values_show_as_text(assessment):
     assert NASTY not in page
     assert "&lt;script&gt;document.title" in page
     specs = re.search(r'id="specs">(.*?)</script>', page, re.DOTALL)[1]
-    assert len(json.loads(specs)) == 5
+    assert len(json.loads(specs)) == 6
     assert "<" not in specs
 
 
@@ -119,6 +150,6 @@ def test_chromium_draws_the_page_and_fetches_nothing(assessment, tmp_path):
     for probe in probes:
         assert probe["bottom"] <= probe["height"]
         assert probe["right"] <= probe["width"]
-        assert probe["drawn"] == 5
+        assert probe["drawn"] == 6
         assert probe["fetched"] == 0
         assert probe["title"] == "Ship: run"

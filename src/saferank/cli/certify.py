@@ -126,6 +126,10 @@ def certify(
         float, typer.Option(help="Share of production's clicks that may be lost.")
     ] = 0.0,
     confidence: Annotated[float, typer.Option(help="Of intervals and of the test.")] = 0.95,
+    doubt: Annotated[
+        float,
+        typer.Option(help="How far the click model may be wrong: 0.2 is by 20 %; 0 trusts it."),
+    ] = 0.2,
     method: Annotated[
         str | None,
         typer.Option(
@@ -163,7 +167,7 @@ def certify(
         deployed="sorted" if sorted_ else "sampled", production_kind=production_policy,
         rule=Rule(
             by, tolerance, confidence, method, guard, same_sessions,
-            guard_mode=read_guard_mode(guard_mode),
+            guard_mode=read_guard_mode(guard_mode), doubt=doubt,
         ),
         log=_log_rows(log, counts, log_column, rank_from),
     )  # fmt: skip
@@ -295,6 +299,7 @@ def _click_rows(assessment: Assessment) -> list[tuple[str, object]]:
         if assessment.clicks_alone is not None:
             text = f"{clicks.share(assessment.clicks_alone.estimate):+.1%}"
             rows.append(("change of clicks per session, without the guard", text))
+    rows += _doubt_rows(assessment)
     for name in ("production", "new", "difference"):
         part = getattr(assessment, name)
         if part is not None:
@@ -308,6 +313,24 @@ def _click_rows(assessment: Assessment) -> list[tuple[str, object]]:
     if assessment.fit is not None:
         rows.append(("production", assessment.fit.sentence))
     return rows
+
+
+def _doubt_rows(assessment: Assessment) -> list[tuple[str, object]]:
+    """What is certain of utility, the more the click model is doubted."""
+    from saferank.safety import doubt_words as words
+
+    curve = assessment.doubts
+    if curve is None:
+        return []
+    points = dict(zip(curve.doubts, curve.shares, strict=True)) | {curve.stated: curve.share}
+    some = [each for each in sorted({0.0, 0.1, 0.2, 0.5, curve.stated}) if each in points]
+    shown = " / ".join(words.percent(each) for each in some)
+    shares = " / ".join(words.percent(points[each]) for each in some)
+    return [
+        (f"utility certain, of production's, with a doubt of {shown}", shares),
+        ("...however users behave", words.percent(curve.unbounded)),
+        (words.wanted(curve), words.breakdown(curve)),
+    ]
 
 
 def _worst_case_title(assessment: Assessment) -> str:

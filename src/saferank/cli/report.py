@@ -16,19 +16,24 @@ def report(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="The page. [RUN/report.html]")
     ] = None,
+    comparison: Annotated[
+        Path | None, typer.Option(help="What `compare --json` wrote, to list the candidates.")
+    ] = None,
     hide_ids: HideIds = False,
 ) -> None:
     """Write the page of a run as it was last certified: one self-contained HTML file.
 
     Example: saferank report run -o page.html
     """
+    from saferank._core.files import read_json
     from saferank.learning import Ranker
     from saferank.report import write_page
-    from saferank.safety import Assessment
+    from saferank.safety import Assessment, Comparison
 
     page = run / "report.html" if output is None else output
     check_outputs([page], [run / "ranker.json", run / "assessment.json"])
     assessment = without_ids(Assessment.load(run)) if hide_ids else Assessment.load(run)
-    path = write_page(page, assessment, Ranker.load(run).provenance, run.name)
+    compared = None if comparison is None else Comparison.from_dict(read_json(comparison))
+    path = write_page(page, assessment, Ranker.load(run).provenance, run.name, compared)
     typer.echo(assessment.decision.sentence)
     typer.echo(f"Written to {path}.")

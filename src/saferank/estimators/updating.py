@@ -39,7 +39,7 @@ def update_predictions(
     --------
     >>> counts = Counts([0, 2], [[90], [10]], [[45], [0]])
     >>> update_predictions(None, counts, ClickModel([1.0], [0.0])).round(2)
-    array([0.5 , 0.14])
+    array([0.5 , 0.15])
     """
     before = _overall(counts, click_model) if predictions is None else np.clip(predictions, 0, 1)
     expected = click_model.alpha * before[:, None] + click_model.beta

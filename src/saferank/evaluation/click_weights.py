@@ -26,7 +26,7 @@ from saferank.errors import require
 
 STEPS = 12
 """Of the multipliers; each solves every document's problem exactly."""
-_NEWTON = 60
+_NEWTON = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,13 +243,13 @@ def _documents(
                     if fall * scale < clip:
                         slope += shown[d, k] * ranks[2, k] ** 2 * scale
             settled = (step == 0 and left >= 0) or (step == 1 and left <= 0)
-            if settled or abs(left) < 1e-12:
+            if settled or abs(left) < 1e-11:
                 break
             if left > 0:
                 low = theta
             else:
                 high = theta
-            if high - low < 1e-14:
+            if high - low < 1e-10:
                 break
             theta = 0.0 if step == 0 else theta + left / slope if slope > 0 else -1.0
             if step > 0 and not low < theta < high:

@@ -20,7 +20,7 @@ from saferank.estimators import Evidence
 from saferank.evaluation.click_weights import Multipliers
 from saferank.evaluation.doubted_loss import DoubtedLoss
 
-DOUBTS: tuple[float, ...] = (*(np.arange(11) / 20).tolist(), 0.6, 0.8, 1.0)
+DOUBTS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.75, 1.0)
 """Where the curve is computed."""
 STEP = 0.01
 """Doubts between these are rounded up to whole steps."""

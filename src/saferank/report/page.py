@@ -11,8 +11,10 @@ from saferank._core.files import atomic_file
 from saferank._core.marks import mark
 from saferank.learning import Provenance
 from saferank.report import page_charts
-from saferank.safety import Assessment
+from saferank.safety import Assessment, Comparison, doubt_words
 from saferank.safety.changes import Change
+from saferank.safety.doubt_words import percent, wanted
+from saferank.safety.unchecked import not_checked
 
 
 @dataclass(frozen=True)
@@ -37,11 +39,13 @@ class QueryBlock:
 
 
 def write_page(
-    path: str | Path, assessment: Assessment, provenance: Provenance, name: str = "run"
+    path: str | Path,
+    assessment: Assessment,
+    provenance: Provenance,
+    name: str = "run",
+    comparison: Comparison | None = None,
 ) -> Path:
     """Write the page of an assessed ranker, whole or not at all; returns its path.
-
-    `provenance` is the ranker's own (`ranker.provenance`), `name` what the page calls it.
 
     Parameters
     ----------
@@ -53,6 +57,8 @@ def write_page(
         The ranker's own (`ranker.provenance`).
     name
         What the page calls the run.
+    comparison
+        The candidates that it was chosen among, where there were any.
 
     Returns
     -------
@@ -65,12 +71,17 @@ def write_page(
     """
     target = Path(path)
     with atomic_file(target) as temporary:
-        temporary.write_text(render(assessment, provenance, name), encoding="utf-8")
+        temporary.write_text(render(assessment, provenance, name, comparison), encoding="utf-8")
         mark(temporary, "html")
     return target
 
 
-def render(assessment: Assessment, provenance: Provenance, name: str = "run") -> str:
+def render(
+    assessment: Assessment,
+    provenance: Provenance,
+    name: str = "run",
+    comparison: Comparison | None = None,
+) -> str:
     """The page as text; every value in it is escaped."""
     import vl_convert
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -95,11 +106,19 @@ def render(assessment: Assessment, provenance: Provenance, name: str = "run") ->
         scripts=Markup(scripts),  # noqa: S704
         places=places,
         settings=_settings(provenance),
+        words=doubt_words,
+        unchecked=not_checked(assessment),
+        comparison=comparison,
     )
 
 
 def _figures(assessment: Assessment, provenance: Provenance) -> Iterator[Figure]:
     certificate = assessment.certificate
+    if assessment.doubts is not None:
+        yield _figure(
+            "doubt", "What is certain, the more the click model is doubted",
+            _doubt_caption(assessment), page_charts.doubt_chart(assessment),
+        )  # fmt: skip
     keep, slack = certificate.promise.keep, certificate.promise.slack
     if assessment.clicks is not None:
         gap = assessment.clicks.difference
@@ -130,6 +149,18 @@ def _figures(assessment: Assessment, provenance: Provenance) -> Iterator[Figure]
     if len(provenance.history.get("steps", [])) > 1:
         text = "The ranker of the best step is kept."
         yield _figure("learning", "Learning", text, page_charts.learning_curve(provenance))
+
+
+def _doubt_caption(assessment: Assessment) -> str:
+    curve = assessment.doubts
+    assert curve is not None
+    text = (
+        f"Line: certain with confidence {curve.confidence:.0%}. Diamond: with the stated doubt of "
+        f"{percent(curve.stated)}. Circle: the estimate, if the click model is right. "
+    )
+    if curve.breakdown is not None and not curve.for_any_users:
+        text += f"Cross: {wanted(curve)} is certain up to here ({percent(curve.breakdown)}). "
+    return text + "Square: what needs no click model at all."
 
 
 def _figure(name: str, title: str, caption: str, chart: Any) -> Figure:

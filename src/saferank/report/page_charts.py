@@ -7,6 +7,7 @@ from typing import Any
 from saferank._core.charts import COLOURS
 from saferank.learning import Provenance
 from saferank.safety import Assessment
+from saferank.safety.doubt_words import breakdown, percent, wanted
 
 WIDTH, HEIGHT = 520, 230
 _INK = "currentColor"
@@ -27,6 +28,89 @@ def _finished(chart: Any, title: str) -> Any:
         )
         .configure_view(strokeOpacity=0)
     )  # fmt: skip
+
+
+ANY = 1.25
+"""Where the chart of doubts has "any users": to the right of 100 %."""
+
+
+def doubt_chart(assessment: Assessment) -> Any:
+    """The share of production's utility that is certain at each doubt, from none to any users."""
+    import altair as alt
+
+    curve = assessment.doubts
+    assert curve is not None
+    rows = [{"doubt": d, "share": s} for d, s in zip(curve.doubts, curve.shares, strict=True)]
+    x = alt.X(
+        "doubt:Q", title="how wrong the click model may be", scale=alt.Scale(domain=[0, 1.35]),
+        axis=alt.Axis(
+            values=[0, 0.25, 0.5, 0.75, 1, ANY], labelOverlap=False,
+            labelExpr="datum.value > 1.05 ? ['any', 'users'] : format(datum.value, '~%')",
+        ),
+    )  # fmt: skip
+    y = alt.Y("share:Q", title="share of production's utility", axis=_percent())
+    told = [alt.Tooltip("doubt:Q", format=".0%"), alt.Tooltip("share:Q", format=".1%")]
+    certain = alt.Chart({"values": rows}).mark_area(
+        line={"color": BLUE, "strokeWidth": 2.5}, color=BLUE, opacity=0.18,
+        point={"color": BLUE, "filled": True, "size": 45},
+    ).encode(x=x, y=y, tooltip=told)  # fmt: skip
+    without = alt.Chart({"values": [{"doubt": ANY, "share": curve.unbounded}]}).mark_point(
+        color=BLUE, filled=True, size=110, shape="square"
+    ).encode(x="doubt:Q", y="share:Q", tooltip=[alt.Tooltip("share:Q", format=".1%")])  # fmt: skip
+    layers = [certain, without, *_marks_of_doubt(assessment)]
+    return _finished(alt.layer(*layers), doubt_description(assessment)).properties(height=300)
+
+
+def _marks_of_doubt(assessment: Assessment) -> list[Any]:
+    """What is wanted, the stated doubt, the breakdown and the estimate."""
+    import altair as alt
+
+    curve = assessment.doubts
+    assert curve is not None
+    line = alt.Chart({"values": [{"share": curve.wanted, "text": _wanted(curve.wanted)}]})
+    marks = [
+        line.mark_rule(color=ORANGE, strokeDash=[6, 3], strokeWidth=2).encode(y="share:Q"),
+        line.mark_text(align="right", baseline="bottom", dy=-4, color=_INK).encode(
+            y="share:Q", x=alt.datum(1.35), text="text:N"
+        ),
+    ]
+    marks.append(_point({"doubt": curve.stated, "share": curve.share}, "diamond", BLUE))
+    if curve.breakdown is not None and not curve.for_any_users:
+        broken = {"doubt": curve.breakdown, "share": curve.wanted}
+        marks.append(_point(broken, "cross", ORANGE))
+    new, old = assessment.new, assessment.production
+    if new is not None and old is not None and old.estimate > 0:
+        marks.append(_point({"doubt": 0.0, "share": new.estimate / old.estimate}, "circle", GREEN))
+    return marks
+
+
+def _point(row: dict[str, float], shape: str, colour: str) -> Any:
+    import altair as alt
+
+    told = [alt.Tooltip("doubt:Q", format=".0%"), alt.Tooltip("share:Q", format=".1%")]
+    chart = alt.Chart({"values": [row]}).mark_point(
+        shape=shape, size=220, filled=True, color=colour, stroke="white", strokeWidth=1.5, opacity=1
+    )
+    return chart.encode(x="doubt:Q", y="share:Q", tooltip=told)
+
+
+def _wanted(share: float) -> str:
+    return "as good as production" if share == 1 else f"{100 * share:g} % of production"
+
+
+def doubt_description(assessment: Assessment) -> str:
+    """The chart in words, for those who do not see it."""
+    curve = assessment.doubts
+    assert curve is not None
+    points = dict(zip(curve.doubts, curve.shares, strict=True))
+    said = ", ".join(f"{percent(points[each])} at a doubt of {percent(each)}" for each in _READ)
+    return (
+        f"Share of production's utility that is certain: {said}, {percent(curve.unbounded)} "
+        f"however users behave. {wanted(curve).capitalize()}: {breakdown(curve)}."
+    )
+
+
+_READ = (0.0, 0.1, 0.2, 0.5, 1.0)
 
 
 def promise_curve(assessment: Assessment) -> Any:

@@ -8,11 +8,12 @@ from saferank.safety.certifying import certify
 from saferank.safety.changes import Change as Change
 from saferank.safety.comparing import Comparison, compare
 from saferank.safety.comparison_chart import comparison_chart as comparison_chart
-from saferank.safety.decisions import Decision, genspec
+from saferank.safety.decisions import Decision
 from saferank.safety.decisions import unconditional as unconditional
 from saferank.safety.decisions import verdict as verdict
 from saferank.safety.guard import Guard
 from saferank.safety.promise import Promise
+from saferank.safety.query_choice import genspec
 from saferank.safety.rule import Rule
 
 __all__ = [

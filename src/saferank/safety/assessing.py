@@ -188,8 +188,10 @@ def _by_clicks(
     )
     clicks = click_change(*served.compared(evidence, click_model.alpha), rule, rows)
     supported = estimates.evaluation.support.refusal() is None
-    doubts = doubt_served(served, evidence, counts, rule) if supported else None
-    test = replace(estimates.test(clicks, certificate, rule, flatters is not None), doubts=doubts)
+    test = estimates.test(clicks, certificate, rule, flatters is not None)
+    # where something speaks against the click model or production, no doubt about them is graded
+    doubts = None if test.problems else doubt_served(served, evidence, counts, rule)
+    test = replace(test, doubts=doubts)
     assessment = Assessment(
         verdict(certificate, test, rule=rule),
         certificate,

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from saferank._core.flat import Floats
+from saferank._core.records import from_dict
 from saferank._core.seeds import generator
 from saferank.clicks import ClickModel
 from saferank.counts import Counts
@@ -105,6 +106,13 @@ class Comparison:
         """The comparison for JSON."""
         best = None if self.best is None else self.best.name
         return {"verdict": self.sentence(), "best": best, **asdict(self)}
+
+    @classmethod
+    def from_dict(cls, record: Any) -> Comparison:
+        """The comparison of a JSON record."""
+        require(isinstance(record, dict), "comparison", "a JSON object", type(record).__name__)
+        own = {key: value for key, value in record.items() if key not in ("verdict", "best")}
+        return from_dict(cls, own, "comparison")
 
 
 def compare(

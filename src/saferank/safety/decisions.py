@@ -6,27 +6,17 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from saferank.clicks import ClickModel
-from saferank.counts import Counts
-from saferank.data import RankingData
 from saferank.errors import require
-from saferank.evaluation import Interval, evaluate, interval
+from saferank.evaluation import Interval
 from saferank.evaluation.doubt import DoubtCurve
-from saferank.evaluation.intervals import query_lower
 from saferank.evaluation.lower_bound import LowerBound
-from saferank.evaluation.scored_policies import Policy
 from saferank.safety.certificate import Certificate
+from saferank.safety.doubt_words import assumption, certainty, shortfall
 from saferank.safety.guarded import what_is_left
 from saferank.safety.rule import Rule
 
 _DEFAULT = Rule()
 
-_CLICKS = (
-    "Clicks follow the click model with the parameters given: position and trust bias, no other.",
-)
 _METHODS = {
     "normal": "The log is large enough for normal theory; the verdict is for the log's queries.",
     "clustered": "Queries are independent and many enough for normal theory.",
@@ -110,8 +100,15 @@ class ClickTest:
         """Whether at least 1 - tolerance of production's clicks are certain."""
         return self.bound.lower >= -tolerance * max(self.production, 0.0)
 
-    def sentence(self, *, worse: bool = False) -> str:
-        """The change in per cent, with its bound; of a loss how large it is at least."""
+    def in_doubt(self, rule: Rule) -> bool:
+        """Whether the stated doubt leaves open what the rule asks for."""
+        return rule.doubt > 0 and self.doubts is not None and not self.doubts.holds
+
+    def sentence(self, *, worse: bool = False, robust: bool = True) -> str:
+        """The change in per cent, with its bound; of a loss how large it is at least.
+
+        `robust` adds how wrong the click model may be.
+        """
         gap = self.difference
         text = f"clicks per session change by {self.share(gap.estimate):+.1%}"
         if worse:
@@ -123,7 +120,10 @@ class ClickTest:
             )
         if self.flatters:
             return f"{text}, on the {self.sessions:,} sessions it learned from: this flatters it"
-        return f"{text}, on {self.sessions:,} sessions that it did not learn from"
+        text = f"{text}, on {self.sessions:,} sessions that it did not learn from"
+        if robust and not worse and self.doubts is not None:
+            return f"{text}; {certainty(self.doubts)}"
+        return text
 
 
 def unconditional(certificate: Certificate, *, guard: bool = False) -> Decision:
@@ -159,22 +159,30 @@ def by_clicks(test: ClickTest, *, rule: Rule = _DEFAULT) -> Decision:
     """SEA (Jagerman et al., 2020): ship when the change is surely above -tolerance.
 
     The bound is one-sided: a ranker that is worse by more than the tolerance is shipped with
-    probability at most 1 - confidence, under what is assumed. Where something speaks against the
+    probability at most 1 - confidence, under what is assumed. With a doubt, as much has to be
+    certain of its utility for every click model within it. Where something speaks against the
     numbers themselves, they decide nothing.
     """
-    assumes = (*_CLICKS, *test.assumes, _METHODS[rule.interval])
+    assumes = (assumption(rule.doubt), *test.assumes, _METHODS[rule.interval])
     if test.problems:
         sentence = f"Do not ship yet, the log cannot tell: {'; '.join(test.problems)}."
         step = _next_for_problems(test.problems)
         return Decision(False, "clicks", sentence, assumes, unsure=True, next_step=step)
-    if test.passes(rule.tolerance):
+    if test.passes(rule.tolerance) and not test.in_doubt(rule):
         return Decision(True, "clicks", f"Ship: {test.sentence()}.", assumes, next_step=_SERVE)
     worse = test.difference.upper < -rule.tolerance * max(test.production, 0.0)
     if worse:
         sentence = f"Do not ship: it is worse than production; {test.sentence(worse=True)}."
         step = "Keep production; learn with another method, or from more sessions."
         return Decision(False, "clicks", sentence, assumes, next_step=step)
-    sentence = f"Do not ship yet, a loss cannot be ruled out: {test.sentence()}."
+    if test.passes(rule.tolerance) and test.doubts is not None:
+        sentence = (
+            f"Do not ship yet, it rests on the click model: {test.sentence(robust=False)}; "
+            f"{shortfall(test.doubts)}."
+        )
+        step = _next_for_trust(test.doubts, rule.guard)
+        return Decision(False, "clicks", sentence, assumes, unsure=True, next_step=step)
+    sentence = f"Do not ship yet, a loss cannot be ruled out: {test.sentence(robust=False)}."
     step = _next_for_certainty(test.bound, rule.guard)
     return Decision(False, "clicks", sentence, assumes, unsure=True, next_step=step)
 
@@ -209,6 +217,17 @@ def _next_for_certainty(bound: LowerBound, guard: bool) -> str:
     if guard:
         return f"{step}; with --guard --by promise it can be tried within the promise."
     return f"{step}, or certify with --guard."
+
+
+def _next_for_trust(curve: DoubtCurve, guard: bool) -> str:
+    """What helps where more trust in the click model is asked for than there is."""
+    step = (
+        "Fit the click model from a log with some random swaps, and judge by more sessions; if the "
+        "click model is surely right to within less, say so with --doubt"
+    )
+    if curve.breakdown:
+        step += f" ({curve.breakdown:g} would do)"
+    return f"{step}." if guard else f"{step}; or certify with --guard --by promise."
 
 
 def verdict(
@@ -248,91 +267,3 @@ def verdict(
     sentence = f"Ship: {test.sentence()}; {promised.sentence.split(': ', 1)[1]}"
     assumes = tuple(dict.fromkeys((*clicked.assumes, *promised.assumes)))
     return Decision(True, "clicks and promise", sentence, assumes, next_step=_SERVE)
-
-
-@dataclass(frozen=True, eq=False)
-class Selection:
-    """Which policy each query is served by: 0 production, 1 the general one, 2 the tabular one."""
-
-    choice: npt.NDArray[np.int8]
-    decision: Decision
-
-    @property
-    def shares(self) -> tuple[float, float, float]:
-        """Shares of the queries of production, the general and the tabular policy."""
-        production, general, tabular = (float(np.mean(self.choice == i)) for i in range(3))
-        return production, general, tabular
-
-
-def genspec(
-    general: Policy,
-    tabular: Policy,
-    data: RankingData,
-    counts: Counts,
-    click_model: ClickModel,
-    *,
-    production: Policy | None = None,
-    confidence: float = 0.95,
-    method: str = "bernstein",
-    **options: Any,
-) -> Selection:
-    """GENSPEC (Oosterhuis and de Rijke, 2021): specialise only where a query's own clicks warrant.
-
-    The feature-based policy takes the place of production when its overall difference is surely
-    positive; on each query the tabular one takes the place of that when the query's difference is.
-    `counts` must not be those that the policies were learned from.
-
-    Parameters
-    ----------
-    general
-        A policy through features, or its scores (one per document).
-    tabular
-        A policy that knows each query by itself.
-    data
-        The items.
-    counts
-        Sessions that neither was learned from.
-    click_model
-        What a click means.
-    production
-        Its ranker or scores; by default the items' production_score.
-    confidence
-        Of each query's choice.
-    method
-        "bernstein" or "normal".
-    **options
-        Of `evaluate`.
-
-    Returns
-    -------
-    Selection
-        Which policy serves each query, and the decision.
-
-    Examples
-    --------
-    >>> import saferank as sr
-    >>> items, model = sr.data.synthetic("small", queries=30).train, sr.clicks.trust_bias()
-    >>> shown = np.zeros(items.documents)
-    >>> counts = sr.clicks.simulate(items, shown, model, sessions=5000, seed=0, judge=0)
-    >>> genspec(items.labels, items.labels, items, counts, model, production=shown).decision.ship
-    True
-    """
-    require(0.5 < confidence < 1, "confidence", "in (0.5, 1)", confidence)
-    overall = evaluate(general, data, counts, click_model, production=production, **options)
-    gain = interval(overall.difference, "clustered", 2 * confidence - 1)
-    base = general if gain.lower > 0 else production
-    special = evaluate(
-        tabular, data, counts, click_model, production=production, against=base, **options
-    )
-    sure = query_lower(special.difference, 1 - confidence, method) > 0
-    choice = np.where(sure, 2, 1 if gain.lower > 0 else 0).astype(np.int8)
-    sentence = (
-        f"{'The general ranker' if gain.lower > 0 else 'Production'} serves "
-        f"{np.mean(~sure):.1%} of the queries, the tabular one {np.mean(sure):.1%}."
-    )
-    assumes = (
-        *_CLICKS,
-        f"Each query's choice errs with probability at most {1 - confidence:.2g}; over many "
-        "queries some choices do.",
-    )
-    return Selection(choice, Decision(bool((choice > 0).any()), "genspec", sentence, assumes))

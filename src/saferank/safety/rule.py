@@ -37,7 +37,7 @@ class Rule:
     """Judge the ranker as served with its guard."""
     same_sessions: bool = False
     """Make the estimate although the ranker was learned from the same sessions."""
-    doubt: float = 0.0
+    doubt: float = 0.2
     """How far the click model's numbers may be from the truth, as a share of themselves."""
     guard_mode: Mode = "best"
     """What the guard serves: "best" or "mix"; see `Guard`."""
