@@ -159,7 +159,9 @@ class DoubtedLoss:
         counts, nothing = self.evidence.counts, np.zeros(self.evidence.counts.queries)
         worst = 0.0
         for k, mean in enumerate(flat.query_sums(self.shown * v, counts.offsets).T):
-            scores = QueryScores(counts.sessions, mean, nothing, mean, mean, nothing, "ranks")
+            scores = QueryScores(
+                counts.sessions, mean, nothing, mean, mean, nothing, "ranks", cluster=counts.cluster
+            )
             around = interval(scores, self.method, 1 - 2 * self.tail)
             down, up = bias.beta[k] - bias.beta_low[k], bias.beta[k] - bias.beta_high[k]
             worst += max(down * around.upper, up * around.lower, 0.0) if mean.any() else 0.0

@@ -44,6 +44,7 @@ def with_outside(
         append_outside(counts.impressions, shown),
         append_outside(counts.clicks, clicked),
         counts.sessions,
+        cluster=counts.cluster,
     )
     propensities = evidence.propensities
     extended = replace(
