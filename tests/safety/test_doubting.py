@@ -26,7 +26,7 @@ def told(scores, **rule):
 
 
 def test_a_better_ranker_ships_with_a_doubt_and_says_how_much_it_stands():
-    assessment = told(GOOD)
+    assessment = told(GOOD, doubt=0.2)
     assert assessment.decision.ship
     assert assessment.doubts.stated == 0.2
     assert assessment.doubts.share >= 1
@@ -37,8 +37,10 @@ def test_a_better_ranker_ships_with_a_doubt_and_says_how_much_it_stands():
 
 
 def test_what_a_doubt_leaves_open_is_not_shipped_until_the_doubt_is_smaller():
-    trusting = told(NOISY, doubt=0.0)
+    trusting = told(NOISY)
     assert trusting.decision.ship
+    assert certainty(trusting.doubts) in trusting.decision.sentence
+    assert "parameters given" in trusting.decision.assumes[0]
     limit = trusting.doubts.breakdown
     assert 0 < limit < 0.9
     doubtful = told(NOISY, doubt=limit + 0.1)

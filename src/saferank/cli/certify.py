@@ -127,9 +127,13 @@ def certify(
     ] = 0.0,
     confidence: Annotated[float, typer.Option(help="Of intervals and of the test.")] = 0.95,
     doubt: Annotated[
-        float,
-        typer.Option(help="How far the click model may be wrong: 0.2 is by 20 %; 0 trusts it."),
-    ] = 0.2,
+        float | None,
+        typer.Option(
+            help="Ship only what is surely good enough though the click model may be wrong by "
+            "this: 0.2 is 20 %. [not asked; how far it may be wrong is told]",
+            show_default=False,
+        ),
+    ] = None,
     method: Annotated[
         str | None,
         typer.Option(

@@ -155,7 +155,7 @@ def _doubt_caption(assessment: Assessment) -> str:
     curve = assessment.doubts
     assert curve is not None
     text = (
-        f"Line: certain with confidence {curve.confidence:.0%}. Diamond: with the stated doubt of "
+        f"Line: certain with confidence {curve.confidence:.0%}. Diamond: with a doubt of "
         f"{percent(curve.stated)}. Circle: the estimate, if the click model is right. "
     )
     if curve.breakdown is not None and not curve.for_any_users:

@@ -102,7 +102,7 @@ class ClickTest:
 
     def in_doubt(self, rule: Rule) -> bool:
         """Whether the stated doubt leaves open what the rule asks for."""
-        return rule.doubt > 0 and self.doubts is not None and not self.doubts.holds
+        return bool(rule.doubt) and self.doubts is not None and not self.doubts.holds
 
     def sentence(self, *, worse: bool = False, robust: bool = True) -> str:
         """The change in per cent, with its bound; of a loss how large it is at least.
@@ -163,7 +163,7 @@ def by_clicks(test: ClickTest, *, rule: Rule = _DEFAULT) -> Decision:
     certain of its utility for every click model within it. Where something speaks against the
     numbers themselves, they decide nothing.
     """
-    assumes = (assumption(rule.doubt), *test.assumes, _METHODS[rule.interval])
+    assumes = (assumption(rule.doubt or 0.0), *test.assumes, _METHODS[rule.interval])
     if test.problems:
         sentence = f"Do not ship yet, the log cannot tell: {'; '.join(test.problems)}."
         step = _next_for_problems(test.problems)

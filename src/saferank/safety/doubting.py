@@ -25,7 +25,7 @@ def doubt_served(served: Served, evidence: Evidence, counts: Counts, rule: Rule)
     production, weights = served.production, served.weights
     observed = production.sessions is not None
     return doubt_curve(
-        omega, omega0, wider, doubt=rule.doubt, wanted=1 - rule.tolerance,
+        omega, omega0, wider, doubt=rule.told_doubt, wanted=1 - rule.tolerance,
         confidence=rule.confidence, method=rule.interval,
         observed=weights if observed else None,
         unseen=None if observed else production.shortfall(weights, 0.0),

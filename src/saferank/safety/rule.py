@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from saferank.errors import require
 from saferank.safety.guarded import Mode
 
+TOLD = 0.2
+"""Doubt that figures are told for where none decides."""
 RULES = ("auto", "promise", "clicks", "both")
 
 
@@ -37,15 +39,22 @@ class Rule:
     """Judge the ranker as served with its guard."""
     same_sessions: bool = False
     """Make the estimate although the ranker was learned from the same sessions."""
-    doubt: float = 0.2
-    """How far the click model's numbers may be from the truth, as a share of themselves."""
+    doubt: float | None = None
+    """How far the click model's numbers may be from the truth, as a share of themselves, and the
+    ranker still has to be surely good enough. None: the verdict takes the click model as it is,
+    and says how far it may be wrong."""
     guard_mode: Mode = "best"
     """What the guard serves: "best" or "mix"; see `Guard`."""
 
     def __post_init__(self) -> None:
         require(self.by in RULES, "by", f"one of {', '.join(RULES)}", self.by)
         require(0 <= self.tolerance < 1, "tolerance", "in [0, 1)", self.tolerance)
-        require(0 <= self.doubt < float("inf"), "doubt", "at least 0", self.doubt)
+        require(0 <= self.told_doubt < float("inf"), "doubt", "at least 0", self.doubt)
+
+    @property
+    def told_doubt(self) -> float:
+        """The doubt that figures are told for, whether or not it decides."""
+        return TOLD if self.doubt is None else self.doubt
 
     @property
     def interval(self) -> str:
