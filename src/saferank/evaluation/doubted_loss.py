@@ -124,7 +124,7 @@ class DoubtedLoss:
         """The bound of L(kappa) for these click models."""
         scores = self._scores(kappa, bias, weights)
         bound = interval(scores, self.method, 1 - 2 * self.tail).upper
-        return bound if bias.per_document else bound + self._trust(bias, weights)
+        return float(bound if bias.per_document else bound + self._trust(bias, weights))
 
     def _scores(self, kappa: float, bias: BiasSet, v: Floats) -> QueryScores:
         """What sessions say of the loss, its worst rest included, beta as fitted."""
