@@ -14,7 +14,7 @@ from saferank.estimators import Evidence
 from saferank.estimators.regression import LOSSES
 from saferank.learning import Settings, learn
 from saferank.learning.curvature import CURVATURES, curvature
-from saferank.learning.goals import ImitationGoal, PointwiseGoal
+from saferank.learning.pointwise_goals import ImitationGoal, PointwiseGoal
 from saferank.learning.problem import Log
 from saferank.objectives import OBJECTIVES, Context, Terms
 from saferank.objectives.goals import QueryBlock, ValueGradient

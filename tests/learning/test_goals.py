@@ -10,7 +10,7 @@ from saferank.data import synthetic
 from saferank.estimators import Evidence
 from saferank.estimators.regression import LOSSES
 from saferank.learning.descent import Part, evaluate
-from saferank.learning.goals import ImitationGoal, PointwiseGoal
+from saferank.learning.pointwise_goals import ImitationGoal, PointwiseGoal
 from saferank.learning.problem import Log
 from saferank.learning.recipe import METHODS
 from saferank.learning.training_run import TrainingRun

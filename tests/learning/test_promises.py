@@ -12,7 +12,7 @@ from saferank.errors import InputError
 from saferank.learning import RankingEstimator, Settings, learn
 from saferank.learning.descent import Part
 from saferank.learning.families import Run, family
-from saferank.learning.goals import ImitationGoal
+from saferank.learning.pointwise_goals import ImitationGoal
 from saferank.learning.promises import take_back
 from saferank.learning.recipe import METHODS
 from saferank.learning.training_run import TrainingRun

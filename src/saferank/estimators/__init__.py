@@ -1,5 +1,8 @@
 """Estimators: each document's relevance from counts, and the regression behind some of them."""
 
+from saferank.estimators.estimator_table import ESTIMATORS, Estimator
+from saferank.estimators.estimator_table import EstimatorLike as EstimatorLike
+from saferank.estimators.estimator_table import estimator_of as estimator_of
 from saferank.estimators.evidence import Evidence
 from saferank.estimators.propensities import Propensities
 from saferank.estimators.propensities import by_policy as by_policy
@@ -8,9 +11,6 @@ from saferank.estimators.propensities import from_log as from_log
 from saferank.estimators.rank_form import CLICK_ESTIMATORS
 from saferank.estimators.regression import LOSSES as LOSSES
 from saferank.estimators.session_form import SessionScore
-from saferank.estimators.table import ESTIMATORS, Estimator
-from saferank.estimators.table import EstimatorLike as EstimatorLike
-from saferank.estimators.table import estimator_of as estimator_of
 
 __all__ = [
     "CLICK_ESTIMATORS",

@@ -10,13 +10,13 @@ from saferank._core import flat
 from saferank._core.flat import Floats
 from saferank.errors import InputError, require
 from saferank.estimators import ESTIMATORS, Evidence
+from saferank.estimators.estimator_table import EstimatorLike, estimator_of
 from saferank.estimators.session_form import (
     SessionScore,
     exposure_ratio,
     no_base,
     rank_covariances,
 )
-from saferank.estimators.table import EstimatorLike, estimator_of
 
 
 def control_variate(evidence: Evidence, omega: Floats) -> tuple[SessionScore, Floats]:

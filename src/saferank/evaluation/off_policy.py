@@ -16,8 +16,8 @@ from saferank.counts import Counts
 from saferank.data import RankingData
 from saferank.errors import require
 from saferank.estimators import Evidence
+from saferank.estimators.estimator_table import EstimatorLike
 from saferank.estimators.propensities import by_policy
-from saferank.estimators.table import EstimatorLike
 from saferank.evaluation.controls import joint_scores
 from saferank.evaluation.intervals import Interval, QueryScores, interval
 from saferank.evaluation.measuring import Variance, measured_scores

@@ -19,7 +19,7 @@ from saferank.clicks import simulate
 from saferank.counts import Counts
 from saferank.data import Collection, RankingData
 from saferank.errors import InputError, SaferankError
-from saferank.estimators.table import estimator_of
+from saferank.estimators.estimator_table import estimator_of
 from saferank.experiments.study import STUDY_USERS, Conditions
 from saferank.experiments.study_measures import MEASURES, measure
 from saferank.learning import METHODS, Ranker, fit_relevance, learn

@@ -12,7 +12,7 @@ from saferank.counts import Counts
 from saferank.data import RankingData, Scaling
 from saferank.data.matching import match_features
 from saferank.errors import InputError, require
-from saferank.estimators.table import estimator_of
+from saferank.estimators.estimator_table import estimator_of
 from saferank.learning.families import Scorer, family
 from saferank.learning.problem import Log, labelled
 from saferank.learning.promises import Kept, settle_start

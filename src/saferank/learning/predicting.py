@@ -28,7 +28,7 @@ from saferank.errors import require
 from saferank.estimators.regression import Loss, Rows
 from saferank.learning.descent import Part, Settings
 from saferank.learning.families import SCORERS, Run, family
-from saferank.learning.goals import PointwiseGoal
+from saferank.learning.pointwise_goals import PointwiseGoal
 
 FOLDS = 3
 HELD_OUT = 0.15

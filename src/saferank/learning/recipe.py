@@ -12,13 +12,13 @@ from saferank._core.flat import Floats
 from saferank._core.names import part_name
 from saferank.clicks import ClickModel
 from saferank.errors import InputError, require
+from saferank.estimators.estimator_table import EstimatorLike, estimator_of
 from saferank.estimators.regression import LOSSES
-from saferank.estimators.table import EstimatorLike, estimator_of
 from saferank.learning.descent import Settings
 from saferank.learning.families import SCORERS
 from saferank.metrics import dcg_weights
+from saferank.objectives.objective_table import ObjectiveLike, objective_entry
 from saferank.objectives.schedules import Schedule
-from saferank.objectives.table import ObjectiveLike, objective_entry
 from saferank.plackett_luce import GRADIENTS
 from saferank.scorers.networks import ModuleFactory
 

@@ -20,8 +20,8 @@ from saferank.estimators import Evidence
 from saferank.estimators.regression import LOSSES
 from saferank.learning.descent import History, Part
 from saferank.learning.families import Run, Scorer, family
-from saferank.learning.goals import ImitationGoal, PointwiseGoal
 from saferank.learning.learning_inputs import Inputs
+from saferank.learning.pointwise_goals import ImitationGoal, PointwiseGoal
 from saferank.learning.problem import Log, label_terms, terms
 from saferank.learning.promises import take_back
 from saferank.learning.provenance import Provenance, versions
@@ -31,7 +31,7 @@ from saferank.learning.stopping import Curves, Pass, fit_in_passes, folds
 from saferank.objectives import Context, Objective, Terms, schedule
 from saferank.objectives.goals import Goal
 from saferank.objectives.in_exposures import Queries
-from saferank.objectives.table import objective_entry
+from saferank.objectives.objective_table import objective_entry
 
 
 @dataclass

@@ -7,11 +7,11 @@ from saferank.objectives.exposure import utility as utility
 from saferank.objectives.goals import Goal as Goal
 from saferank.objectives.in_exposures import Context, Objective, Terms
 from saferank.objectives.in_exposures import Queries as Queries
+from saferank.objectives.objective_table import OBJECTIVES, Entry
+from saferank.objectives.objective_table import ObjectiveLike as ObjectiveLike
+from saferank.objectives.objective_table import objective_entry as objective_entry
 from saferank.objectives.schedules import Schedule as Schedule
 from saferank.objectives.schedules import schedule
-from saferank.objectives.table import OBJECTIVES, Entry
-from saferank.objectives.table import ObjectiveLike as ObjectiveLike
-from saferank.objectives.table import objective_entry as objective_entry
 
 __all__ = [
     "OBJECTIVES",

@@ -15,15 +15,15 @@ from saferank.clicks import ClickModel, simulate, trust_bias
 from saferank.counts import Counts
 from saferank.data import RankingData, synthetic
 from saferank.estimators import Evidence
+from saferank.estimators.estimator_table import EstimatorLike, estimator_of
 from saferank.estimators.propensities import exact
-from saferank.estimators.table import EstimatorLike, estimator_of
 from saferank.learning.descent import Settings
 from saferank.learning.families import family
 from saferank.objectives import Context, Terms, schedule
 from saferank.objectives.goals import Goal, QueryBlock
 from saferank.objectives.in_exposures import Queries
 from saferank.objectives.in_pairs import pair_goal
-from saferank.objectives.table import ObjectiveLike, objective_entry
+from saferank.objectives.objective_table import ObjectiveLike, objective_entry
 from saferank.policies import ProductionPolicy
 from saferank.scorers.networks import ModuleFactory
 
