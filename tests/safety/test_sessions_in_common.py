@@ -212,3 +212,13 @@ def test_sessions_to_stop_by_and_those_of_an_earlier_ranker_had_a_part():
         with pytest.raises(InputError, match=r"learned from|stopped by"):
             assess(again, items(), counts=aligned(sr.count(log_of(first, first + 400), judge=0.5)))
     assert assess(again, items(), counts=aligned(sr.count(log_of(1200, 1600)))).flatters is None
+
+
+def test_what_cannot_be_compared_is_taken_for_granted_and_said(world):
+    text, ranker = world
+    fresh = aligned(sr.count(log_of(400, 800, text), judge=0))
+    known = assess(ranker, items(), counts=fresh, rule=Rule(by="clicks"))
+    unknown = Counts(fresh.offsets, fresh.impressions, fresh.clicks, fresh.sessions)
+    told = assess(ranker, items(), counts=unknown, rule=Rule(by="clicks"))
+    assert any("had no part in the ranker." in each for each in known.decision.assumes)
+    assert any("could not be checked" in each for each in told.decision.assumes)

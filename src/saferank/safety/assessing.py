@@ -29,6 +29,7 @@ from saferank.safety.doubting import doubt_served
 from saferank.safety.estimating import click_change, estimate, filled_share, rows_of
 from saferank.safety.examination import Asked, Examination
 from saferank.safety.guarded import GuardRule
+from saferank.safety.independence import can_tell
 from saferank.safety.judging import (
     Served,
     evidence_for,
@@ -188,7 +189,10 @@ def _by_clicks(
     )
     clicks = click_change(*served.compared(evidence, click_model.alpha), rule, rows)
     supported = estimates.evaluation.support.refusal() is None
-    test = estimates.test(clicks, certificate, rule, flatters is not None)
+    test = estimates.test(
+        clicks, certificate, rule, flatters=flatters is not None,
+        independent=can_tell(ranker, counts),
+    )  # fmt: skip
     # where something speaks against the click model or production, no doubt about them is graded
     doubts = None if test.problems else doubt_served(served, evidence, counts, rule)
     test = replace(test, doubts=doubts)

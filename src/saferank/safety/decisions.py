@@ -89,6 +89,8 @@ class ClickTest:
     """Why the numbers cannot be relied on, one sentence each; empty where they can."""
     assumes: tuple[str, ...] = ()
     flatters: bool = False
+    independent: bool = True
+    """Whether sessions that it learned from would have been found; else it is taken for granted."""
     doubts: DoubtCurve | None = None
     """What is certain of utility, the more the click model is doubted."""
 
@@ -110,6 +112,8 @@ class ClickTest:
         `robust` adds how wrong the click model may be.
         """
         gap = self.difference
+        if self.production <= 0:
+            return f"none of the {self.sessions:,} sessions to judge by has a click"
         text = f"clicks per session change by {self.share(gap.estimate):+.1%}"
         if worse:
             text += f" ({self.share(gap.lower):+.1%} to {self.share(gap.upper):+.1%})"
@@ -120,7 +124,8 @@ class ClickTest:
             )
         if self.flatters:
             return f"{text}, on the {self.sessions:,} sessions it learned from: this flatters it"
-        text = f"{text}, on {self.sessions:,} sessions that it did not learn from"
+        known = "that it did not learn from" if self.independent else "taken to be new to it"
+        text = f"{text}, on {self.sessions:,} sessions {known}"
         if robust and not worse and self.doubts is not None:
             return f"{text}; {certainty(self.doubts)}"
         return text

@@ -21,7 +21,7 @@ from saferank.policies import ProductionPolicy
 from saferank.safety.assessment import ClickChange
 from saferank.safety.certificate import Certificate
 from saferank.safety.decisions import ClickTest
-from saferank.safety.independence import FLATTERS
+from saferank.safety.independence import FLATTERS, NO_PART, UNKNOWN_PART
 from saferank.safety.judging import estimator_for
 from saferank.safety.rule import Rule
 
@@ -74,7 +74,9 @@ class Estimates:
         clicks: ClickChange,
         certificate: Certificate,
         rule: Rule,
+        *,
         flatters: bool,
+        independent: bool,
     ) -> ClickTest:
         """What the clicks say of what would be served, and what speaks against it."""
         production = interval(self.evaluation.production, rule.interval, rule.confidence)
@@ -82,11 +84,11 @@ class Estimates:
         assumes = (
             certificate.assumptions[3],
             *_short_lists(self.filled),
-            "The sessions to judge by had no part in the ranker." if not flatters else FLATTERS,
+            FLATTERS if flatters else NO_PART if independent else UNKNOWN_PART,
         )
         return ClickTest(
             clicks.difference, clicks.production, clicks.bound, self.evaluation.difference.total,
-            problems, assumes, flatters,
+            problems, assumes, flatters, independent,
         )  # fmt: skip
 
     def _problems(self, difference: Interval, production: Interval) -> tuple[str, ...]:

@@ -9,6 +9,11 @@ from saferank.learning import Provenance, Ranker
 FLATTERS = (
     "The estimate is made of sessions that the ranker was learned from: it flatters the ranker."
 )
+NO_PART = "The sessions to judge by had no part in the ranker."
+UNKNOWN_PART = (
+    "The sessions to judge by had no part in the ranker: it could not be checked, for want of ids "
+    "of sessions, or of enough of them to compare."
+)
 SOME = 0.01
 """Share of sessions in common that is let pass: a session may lie on both sides of midnight."""
 _WHAT_TO_DO = (
@@ -33,6 +38,23 @@ def shared_sessions(ranker: object, counts: Counts) -> str | None:
         reason for provenance in provenances if (reason := _reason(provenance, counts)) is not None
     ]
     return reasons[0] if reasons else None
+
+
+def can_tell(ranker: object, counts: Counts) -> bool:
+    """Whether sessions in common would have been found.
+
+    They are the other part of the very counts that it learned from, or samples of ids could be
+    compared. A sample of few sessions may have none that a sample of many could share.
+    """
+    if not isinstance(ranker, Ranker):
+        return False
+    provenance = ranker.provenance
+    if counts.judge is not None and provenance.learned_from == counts.part("learn").fingerprint():
+        return True
+    own = (counts if counts.judge is None else counts.judge).sketch
+    if own is None or provenance.sketch is None:
+        return False
+    return own.shared(Sketch.from_dict(provenance.sketch)) is not None
 
 
 def _reason(provenance: Provenance, counts: Counts) -> str | None:
