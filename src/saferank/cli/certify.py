@@ -332,7 +332,7 @@ def _doubt_rows(assessment: Assessment) -> list[tuple[str, object]]:
     shares = " / ".join(words.percent(points[each]) for each in some)
     return [
         (f"utility certain, of production's, with a doubt of {shown}", shares),
-        ("...however users behave", words.percent(curve.unbounded)),
+        ("...however users behave, with no slack", words.percent(curve.unbounded)),
         (words.wanted(curve), words.breakdown(curve)),
     ]
 

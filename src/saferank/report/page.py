@@ -160,7 +160,7 @@ def _doubt_caption(assessment: Assessment) -> str:
     )
     if curve.breakdown is not None and not curve.for_any_users:
         text += f"Cross: {wanted(curve)} is certain up to here ({percent(curve.breakdown)}). "
-    return text + "Square: what needs no click model at all."
+    return text + "Square: what needs no click model at all, with no slack."
 
 
 def _figure(name: str, title: str, caption: str, chart: Any) -> Figure:
