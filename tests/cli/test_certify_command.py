@@ -70,6 +70,20 @@ def test_counts_add_estimates_and_the_page_follows(folder):
     assert "Change of clicks" in (folder / "page.html").read_text(encoding="utf-8")
 
 
+def test_a_doubt_is_told_and_decides_where_it_is_asked_for(folder):
+    options = ("--items", folder / "items.parquet", "--counts", folder / "counts.parquet")
+    plain = call("certify", folder, *options)
+    assert "utility certain" in plain.stdout
+    told = json.loads(call("certify", folder, *options, "--json").stdout)
+    assert told["doubts"]["stated"] == 0.2
+    certain = json.loads(call("certify", folder, *options, "--doubt", 0.95, "--json").stdout)
+    assert certain["doubts"]["stated"] == 0.95
+    assert certain["doubts"]["share"] < 1
+    assert not certain["decision"]["ship"]
+    with pytest.raises(InputError, match="doubt"):
+        call("certify", folder, *options, "--doubt", -1)
+
+
 def test_sessions_it_learned_from_are_refused_or_flatter_on_every_output(folder, tmp_path):
     Ranker.load(folder / "dr").save(tmp_path / "dr")
     options = ("--items", folder / "items.parquet", "--counts", folder / "learned.parquet")
