@@ -152,13 +152,6 @@ def production_exposure(
     return production_policy(production, data, deployed).exposure(weights)
 
 
-def total_weight(offsets: Ints, weights: Floats) -> Floats:
-    """Z of each query: the weights of as many ranks as it has documents."""
-    sums = np.concatenate([[0.0], np.cumsum(weights)])
-    total: Floats = sums[np.minimum(flat.sizes(offsets), weights.size)]
-    return total
-
-
 def query_shares(traffic: npt.ArrayLike | None, queries: int) -> Floats:
     """Each query's share of the traffic; equal shares where it is not known."""
     if traffic is None:

@@ -17,6 +17,7 @@ from saferank.estimators.propensities import exact, from_log
 from saferank.objectives import Terms
 from saferank.plackett_luce import exposure
 from saferank.policies import ProductionPolicy
+from saferank.policies.production import total_weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,12 +87,6 @@ class Log:
         )
 
 
-def total_weight(offsets: flat.Ints, weights: Floats) -> Floats:
-    """Z of each document's query: the weights of as many ranks as it has documents."""
-    sums = np.concatenate([[0.0], np.cumsum(weights)])
-    return flat.repeat_per_document(sums[np.minimum(flat.sizes(offsets), weights.size)], offsets)
-
-
 def terms(
     log: Log,
     estimator: Estimator,
@@ -107,7 +102,7 @@ def terms(
     trusted = propensities.clipped(log.counts.total) if clip else propensities
     evidence = Evidence(log.counts, click_model, trusted, predictions, features=log.data.width)
     return Terms(
-        estimator.documents(evidence), propensities.omega, total_weight(log.data.offsets, weights)
+        estimator.documents(evidence), propensities.omega, _totals(log.data.offsets, weights)
     )
 
 
@@ -128,4 +123,9 @@ def label_terms(data: RankingData, estimator: Estimator, weights: Floats, highes
     relevance = data.known_labels.astype(np.float64) / highest
     everywhere = Propensities(omega0, omega0, omega0)
     evidence = Evidence(labelled(data).counts, _SEEN, everywhere, labels=relevance)
-    return Terms(estimator.documents(evidence), omega0, total_weight(data.offsets, weights))
+    return Terms(estimator.documents(evidence), omega0, _totals(data.offsets, weights))
+
+
+def _totals(offsets: flat.Ints, weights: Floats) -> Floats:
+    """Z of each document's query."""
+    return flat.repeat_per_document(total_weights(offsets, weights), offsets)
