@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from saferank._core.flat import Floats
+from saferank._core import flat
+from saferank._core.flat import Floats, Ints
 from saferank.clicks import ClickModel
 from saferank.counts import Counts
 from saferank.errors import require
@@ -39,4 +40,23 @@ class Evidence:
             "click_model",
             f"of {ranks} ranks",
             self.click_model.ranks,
+        )
+
+    def subset(self, queries: Ints) -> Evidence:
+        """The evidence of the given queries, in the given order."""
+        positions, _ = flat.gather(self.counts.offsets, queries)
+
+        def of(values: Floats | None) -> Floats | None:
+            return None if values is None else values[positions]
+
+        known = self.propensities
+        return replace(
+            self,
+            counts=self.counts.subset(queries),
+            propensities=Propensities(
+                known.rho[positions], known.omega[positions], known.seen[positions]
+            ),
+            predictions=of(self.predictions),
+            shown=of(self.shown),
+            labels=of(self.labels),
         )

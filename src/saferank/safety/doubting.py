@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
+from saferank._core import flat
 from saferank.counts import Counts
 from saferank.estimators import Evidence
 from saferank.estimators.updating import update_predictions
@@ -24,9 +27,12 @@ def doubt_served(served: Served, evidence: Evidence, counts: Counts, rule: Rule)
     omega, omega0, wider = served.compared(evidence)
     production, weights = served.production, served.weights
     observed = production.sessions is not None
+    # queries without sessions to judge by have no share of the traffic
+    seen = np.flatnonzero(wider.counts.sessions)
+    documents, _ = flat.gather(wider.counts.offsets, seen)
     return doubt_curve(
-        omega, omega0, wider, doubt=rule.told_doubt, wanted=1 - rule.tolerance,
-        confidence=rule.confidence, method=rule.interval,
+        omega[documents], omega0[documents], wider.subset(seen), doubt=rule.told_doubt,
+        wanted=1 - rule.tolerance, confidence=rule.confidence, method=rule.interval,
         observed=weights if observed else None,
-        unseen=None if observed else production.shortfall(weights, 0.0),
+        unseen=None if observed else production.shortfall(weights, 0.0)[seen],
     )  # fmt: skip
