@@ -138,7 +138,7 @@ def _figures(assessment: Assessment, provenance: Provenance) -> Iterator[Figure]
     )
     yield _figure(
         "spread",
-        "Over the queries",
+        "Over the queries, without the guard" if assessment.guarded else "Over the queries",
         f"The traffic from its safest to its least safe query; {certificate.share_holding:.1%} of "
         f"it stays within the slack (dashed).",
         page_charts.loss_over_queries(assessment),
