@@ -325,7 +325,7 @@ def test_bad_input_is_one_sentence(counts, production):
         (lambda: learn(data, counts, USERS, keep=1.5), r"`keep` must be in \(0, 1\]; got 1.5"),
         (
             lambda: learn(data, counts, USERS, method="dr", keep=0.9),
-            "`keep` must be used with prpo",
+            "`keep` must be used with keep or prpo-floor",
         ),
         (lambda: Ranker.load("nowhere"), "a saved ranker"),
         (lambda: Settings(steps=0), "`steps` must be at least 1"),

@@ -80,6 +80,7 @@ def learn(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import saferank as sr
     >>> world = sr.data.synthetic("small", queries=40, seed=0)
     >>> click_model = sr.clicks.trust_bias()
@@ -152,6 +153,7 @@ def fit_relevance(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import saferank as sr
     >>> items, model = sr.data.synthetic("small", queries=40).train, sr.clicks.trust_bias()
     >>> shown = np.zeros(items.documents)

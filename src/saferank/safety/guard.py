@@ -206,7 +206,7 @@ class Guard:
         2
         """
         require(k >= 1, "k", "at least 1", k)
-        require(self.gains is None, "gains", "the new ranker's exposures", "others")
+        require(self.gains is None, "gains", "left to the new ranker's exposures", self.gains)
         scores, shown = (np.ascontiguousarray(x, dtype=np.float64) for x in (new, production))
         shown = np.zeros(scores.size) if self.production_kind == "uniform" else shown
         ways = (self.deployed, self.production_deployed)
