@@ -127,6 +127,9 @@ def _print(fit: FittedBias) -> None:
     from saferank.clicks.bias.rank_curves import columns, explanation, sketch
 
     heads, rows = columns(fit)
-    print_table(f"{fit.kind} bias by {fit.method}, with 95 % intervals", heads, rows)
+    sure = "with 95 % intervals"
+    if fit.route == "features":
+        sure = "intervals hold only if relevance is as the features' model says"
+    print_table(f"{fit.kind} bias by {fit.method}, {sure}", heads, rows)
     for line in (*explanation(fit), sketch(fit), *fit.sentences()):
         typer.echo(line)
