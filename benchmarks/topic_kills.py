@@ -220,19 +220,31 @@ def _names(folder: Path) -> list[str]:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """Everything that a command left, by its path; not the folder for temporary files."""
+    """Everything that a command left, by its path; not the folder for temporary files.
+
+    Nor what a cache notes of the files that it is of: when they were written.
+    """
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and "tmp" not in path.relative_to(folder).parts[:1]
+        if path.is_file()
+        and "tmp" not in path.relative_to(folder).parts[:1]
+        and not (command_makes(path) and path.name == "entry.json")
     }
+
+
+def command_makes(path: Path) -> bool:
+    """Whether a path lies in the cache of files that the command itself wrote (a study's)."""
+    return "study" in path.parts and ".saferank-cache" in path.parts
 
 
 def litter(folder: Path) -> list[str]:
     """Temporary files and folders; a checkpoint is kept on purpose until its run has ended."""
     marks = (".saferank-tmp-", "tmp/")
     names = [f"{path.relative_to(folder)}" for path in folder.rglob("*")]
-    return [name for name in names if any(mark in name for mark in marks)]
+    # torch makes a folder of its own, which stays empty, wherever it is imported
+    ours = [name for name in names if "torchinductor" not in name]
+    return [name for name in ours if any(mark in name for mark in marks)]
 
 
 def rows() -> Iterator[Row]:
