@@ -218,3 +218,12 @@ def test_progress_shows_only_where_a_person_looks(monkeypatch):
     with progress.bar("work", 2, show=True) as advance:
         advance(2, note="best 3")
     assert stream.getvalue()
+
+
+def test_half_a_character_is_refused(tmp_path):
+    path = tmp_path / "record.json"
+    path.write_text('{"name": "a\\ud800"}')
+    with pytest.raises(InputError, match="must be JSON"):
+        read_json(path)
+    path.write_text('{"name": "\\ud83d\\ude00"}')
+    assert read_json(path) == {"name": "\U0001f600"}

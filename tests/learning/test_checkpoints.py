@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import saferank as sr
-from saferank.learning import Settings
+from saferank.learning import Settings, checkpoints
 from saferank.learning.boosting import Boosting
 from saferank.learning.descent import Training
 
@@ -92,3 +92,17 @@ def test_a_whole_checkpoint_is_gone_on_from(stopped, tmp_path):
     folder, whole, scorer = stopped
     shutil.copytree(folder, tmp_path / "copy")
     assert np.array_equal(run(tmp_path / "copy", scorer).scores(WORLD.test), whole)
+
+
+def test_a_checkpoint_whose_progress_was_changed_is_not_used(tmp_path):
+    """A value of validation that was changed would keep the parameters of another step."""
+    progress = checkpoints.Progress(2, [1, 2], [0.5, 0.25])
+
+    def write(folder):
+        (folder / "x.bin").write_bytes(b"parameters")
+
+    checkpoints.save_checkpoint(tmp_path / "here", "x.bin", write, progress)
+    assert checkpoints.load_checkpoint(tmp_path / "here", "x.bin") == progress
+    state = tmp_path / "here" / checkpoints.RECORD
+    state.write_text(state.read_text().replace("0.25", "0.75"))
+    assert checkpoints.load_checkpoint(tmp_path / "here", "x.bin") is None

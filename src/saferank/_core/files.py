@@ -11,6 +11,7 @@ import errno
 import json
 import math
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -164,6 +165,9 @@ def write_json(path: Path, record: Any, kind: str = "") -> None:
         temporary.write_text(text + "\n", encoding="utf-8")
 
 
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+
+
 def read_json(path: Path, *, limit: int = 1 << 26) -> Any:
     """Read JSON from an untrusted file of at most `limit` bytes; numbers are finite, of 64 bits."""
     require(path.is_file(), "path", "a file that exists", str(path))
@@ -172,7 +176,10 @@ def read_json(path: Path, *, limit: int = 1 << 26) -> Any:
     try:
         text = path.read_text(encoding="utf-8")
         hooks = {"parse_int": _integer, "parse_float": _number, "parse_constant": _number}
-        return without_mark(json.loads(text, **hooks))  # type: ignore[arg-type]
+        record = json.loads(text, **hooks)  # type: ignore[arg-type]
+        if _HALF.search(text):  # perhaps half of a character, which no file can be written with
+            json.dumps(record, ensure_ascii=False).encode("utf-8")
+        return without_mark(record)
     except RecursionError as error:
         raise InputError(f"`{path}` must be JSON that is not nested as deeply.") from error
     except ValueError as error:  # also what is not UTF-8, and numbers of thousands of digits

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +28,7 @@ class Progress:
 def save_checkpoint(
     folder: Path, file: str, write: Callable[[Path], object], progress: Progress
 ) -> None:
-    """Write a checkpoint: how far training has come, and a file of parameters with its digest.
+    """Write a checkpoint: how far training has come, a file of parameters, and a digest of both.
 
     Parameters
     ----------
@@ -38,7 +39,7 @@ def save_checkpoint(
     """
     with atomic_folder(folder, holds=(RECORD, file), marked=False) as temporary:
         write(temporary)
-        digest = _digest(temporary / file)
+        digest = _digest(temporary / file, progress)
         write_json(temporary / RECORD, {**vars(progress), "digest": digest})
 
 
@@ -51,13 +52,16 @@ def load_checkpoint(folder: Path, file: str) -> Progress | None:
             convert(list[int], record["steps"], "steps"),
             convert(list[float], record["values"], "values"),
         )
-        whole = record["digest"] == _digest(folder / file)
+        whole = record["digest"] == _digest(folder / file, progress)
     except (InputError, OSError, LookupError, TypeError):
         return None
     fits = len(progress.steps) == len(progress.values) >= 1
     return progress if whole and fits else None
 
 
-def _digest(path: Path) -> str:
+def _digest(path: Path, progress: Progress) -> str:
+    """Of the parameters and of how far training has come: either alone may be damaged."""
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "blake2b").hexdigest()[:32]
+        digest = hashlib.file_digest(file, "blake2b")
+    digest.update(json.dumps(vars(progress), sort_keys=True).encode())
+    return digest.hexdigest()[:32]
