@@ -229,11 +229,11 @@ def files(folder: Path) -> dict[str, bytes]:
         for path in sorted(folder.rglob("*"))
         if path.is_file()
         and "tmp" not in path.relative_to(folder).parts[:1]
-        and not (command_makes(path) and path.name == "entry.json")
+        and not (_in_cache_of_study(path) and path.name == "entry.json")
     }
 
 
-def command_makes(path: Path) -> bool:
+def _in_cache_of_study(path: Path) -> bool:
     """Whether a path lies in the cache of files that the command itself wrote (a study's)."""
     return "study" in path.parts and ".saferank-cache" in path.parts
 
