@@ -26,6 +26,7 @@ from saferank.cli import (
     simulate,
     watch,
 )
+from saferank.cli.option_groups import with_groups
 
 app = typer.Typer(
     help="Learn a ranker from a click log, and tell whether it is safe to ship.",
@@ -33,18 +34,21 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command("demo")(demo.demo)
-app.command("simulate")(simulate.simulate)
-app.command("count")(count.count)
-app.command("bias")(bias.bias)
-app.command("learn")(learn.learn)
-app.command("certify")(certify.certify)
-app.command("compare")(compare.compare)
-app.command("rank")(rank.rank)
-app.command("export")(export.export)
-app.command("report")(report.report)
-app.command("watch")(watch.watch)
-app.command("reproduce")(reproduce.reproduce)
+for _command in (
+    demo.demo,
+    simulate.simulate,
+    count.count,
+    bias.bias,
+    learn.learn,
+    certify.certify,
+    compare.compare,
+    rank.rank,
+    export.export,
+    report.report,
+    watch.watch,
+    reproduce.reproduce,
+):
+    app.command(_command.__name__)(with_groups(_command))
 app.add_typer(data.app, name="data")
 app.add_typer(logs.app, name="logs")
 

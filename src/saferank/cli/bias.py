@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,23 +18,51 @@ if TYPE_CHECKING:
     from saferank.data import RankingData
 
 
-def bias(
-    counts: Annotated[Path, typer.Argument(help="Counts, as `saferank count` writes them.")],
-    output: Annotated[
+@dataclass(frozen=True)
+class _Tables:
+    """Items, whose features describe relevance."""
+
+    counts: Annotated[Path, typer.Argument(help="Counts, as `saferank count` writes them.")]
+    items: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="Where to write the click model (bias.json)."),
-    ] = None,
-    kind: Annotated[
-        str, typer.Option(help="trust (alpha R + beta) or position (alpha R).")
-    ] = "trust",
+        typer.Option(
+            help="Items whose features describe relevance: needed by a fixed ranking, and by trust "
+            "bias where lists were seen once."
+        ),
+    ] = None
+    column: ItemColumn = None
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="With --items: leave out counts without an item.")
+    ] = False
+
+    def read(self) -> tuple[Counts, RankingData | None, list[str]]:
+        """Counts, their items where they are given, and how the two match."""
+        from saferank import logs
+        from saferank.counts import CountTable
+        from saferank.data import read_items
+
+        if self.items is None:
+            return logs.read_counts(self.counts), None, []
+        data = read_items(self.items, columns=columns_of(self.column))
+        table, matched = logs.align(CountTable.open(self.counts), data, skip_bad=self.skip_bad)
+        return table, data, matched.sentences()
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """How it is fitted."""
+
+    kind: Annotated[str, typer.Option(help="trust (alpha R + beta) or position (alpha R).")] = (
+        "trust"
+    )
     method: Annotated[
         str | None,
         typer.Option(
             help="Insist on harvest or em (documents seen at several ranks; em with --items: "
             "features) or policy. [default: what the log allows]"
         ),
-    ] = None,
-    policy: PolicySaid = "auto",
+    ] = None
+    policy: PolicySaid = "auto"
     scorer: Annotated[
         str | None,
         typer.Option(
@@ -41,24 +70,22 @@ def bias(
             "LightGBM is installed, else linear]",
             show_default=False,
         ),
-    ] = None,
-    items: Annotated[
-        Path | None,
-        typer.Option(
-            help="Items whose features describe relevance: needed by a fixed ranking, and by trust "
-            "bias where lists were seen once."
-        ),
-    ] = None,
-    column: ItemColumn = None,
-    skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="With --items: leave out counts without an item.")
-    ] = False,
-    reference: Annotated[int, typer.Option(help="The rank others are compared with.", min=1)] = 1,
+    ] = None
+    reference: Annotated[int, typer.Option(help="The rank others are compared with.", min=1)] = 1
     folds: Annotated[
         int,
         typer.Option(help="Parts of the log left out in turn for the intervals; 0: none.", min=0),
-    ] = 50,
-    seed: Annotated[int, typer.Option(help="For what chance makes of the misfit.")] = 0,
+    ] = 50
+    seed: Annotated[int, typer.Option(help="For what chance makes of the misfit.")] = 0
+
+
+def bias(
+    tables: _Tables,
+    how: _Fit,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Where to write the click model (bias.json)."),
+    ] = None,
     chart: Annotated[
         Path | None, typer.Option(help="Draw the curve: .svg, .png, .pdf or .html.")
     ] = None,
@@ -71,19 +98,9 @@ def bias(
     from saferank.clicks.bias.rank_curves import save_chart
     from saferank.learning.bias_route import fit_bias
 
-    check_outputs([output, chart], [counts, items], ["click model"])
-    table, data, matched = _read(counts, items, column, skip_bad)
-    fit = fit_bias(
-        table,
-        data,
-        kind=kind,
-        policy=policy,
-        method=method,
-        scorer=scorer,
-        reference=reference,
-        folds=folds,
-        seed=seed,
-    )
+    check_outputs([output, chart], [tables.counts, tables.items], ["click model"])
+    table, data, matched = tables.read()
+    fit = fit_bias(table, data, **vars(how))
     if output is not None:
         fit.save(output)
     if chart is not None:
@@ -102,21 +119,6 @@ def bias(
     _print(fit)
     if output is not None:
         typer.echo(f"The click model is in {output}.")
-
-
-def _read(
-    counts: Path, items: Path | None, column: list[str] | None, skip_bad: bool
-) -> tuple[Counts, RankingData | None, list[str]]:
-    """Counts, their items where they are given, and how the two match."""
-    from saferank import logs
-    from saferank.counts import CountTable
-    from saferank.data import read_items
-
-    if items is None:
-        return logs.read_counts(counts), None, []
-    data = read_items(items, columns=columns_of(column))
-    table, matched = logs.align(CountTable.open(counts), data, skip_bad=skip_bad)
-    return table, data, matched.sentences()
 
 
 def _asked(counts: Counts) -> int:

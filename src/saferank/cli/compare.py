@@ -2,41 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from saferank.cli.certify import Items, Production, ProductionPolicyOption, SameSessions, Sorted
-from saferank.cli.log_options import ItemColumn
+from saferank.cli.judging_options import ItemsAndCounts, JudgedOptions, SameSessions
 from saferank.cli.output import Json, print_json, print_table
 
 if TYPE_CHECKING:
+    from saferank.clicks import ClickModel
+    from saferank.learning import Ranker
     from saferank.safety import Comparison
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Judged(ItemsAndCounts):
+    """Items and the counts to judge by."""
+
+    counts: Annotated[Path, typer.Option(help="Counts with sessions to judge by.")] = field()
+
+
+@dataclass(frozen=True)
+class _Intervals:
+    """How intervals are made."""
+
+    confidence: Annotated[float, typer.Option(help="That all intervals hold at once.")] = 0.95
+    same_sessions: SameSessions = False
+    seed: Annotated[int, typer.Option(help="For the bootstrap.")] = 0
 
 
 def compare(
     runs: Annotated[
         list[Path], typer.Argument(help="Folders of learned rankers.", show_default=False)
     ],
-    items: Items,
-    counts: Annotated[Path, typer.Option(help="Counts with sessions to judge by.")],
-    column: ItemColumn = None,
-    production: Production = None,
-    production_policy: ProductionPolicyOption = "auto",
-    bias: Annotated[
-        str | None, typer.Option(help="bias.json or a click model by name. [the rankers']")
-    ] = None,
-    sorted_: Sorted = False,
-    confidence: Annotated[float, typer.Option(help="That all intervals hold at once.")] = 0.95,
-    same_sessions: SameSessions = False,
-    skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Leave counts without items out.")
-    ] = False,
+    tables: _Judged,
+    judged: JudgedOptions,
+    intervals: _Intervals,
     chart: Annotated[
         Path | None, typer.Option(help="Draw the intervals: .svg, .png, .pdf or .html.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="For the bootstrap.")] = 0,
     json: Json = False,
 ) -> None:
     """Compare candidates with production by sessions that none of them learned from.
@@ -46,9 +53,8 @@ def compare(
     Example: saferank compare run-prpo run-dr --items items.parquet --counts counts.parquet
     """
     from saferank._core.charts import save_chart
-    from saferank.cli.inputs import ItemsAndCounts, read_click_model
-    from saferank.clicks import ClickModel
-    from saferank.errors import InputError, require
+    from saferank.cli.inputs import read_click_model
+    from saferank.errors import require
     from saferank.learning import Ranker
     from saferank.safety import compare as compare_rankers
     from saferank.safety.comparison_chart import comparison_chart
@@ -56,26 +62,17 @@ def compare(
     names = [str(run) for run in runs]
     require(len(set(names)) == len(names), "runs", "different folders", names)
     rankers = {str(run): Ranker.load(run) for run in runs}
-    click_model = None if bias is None else read_click_model(bias, counts)
-    own_models = [
-        candidate.provenance.click_model
-        for candidate in rankers.values()
-        if candidate.provenance.click_model is not None
-    ]
-    model = click_model or (ClickModel.from_dict(own_models[0]) if own_models else None)
-    if model is None:
-        raise InputError("`--bias` must be given: no candidate was learned with a click model.")
-    first = next(iter(rankers.values()))
-    tables = ItemsAndCounts(items, counts, column, skip_bad)
-    data, counted, notes = tables.read(model, ranker=first)
+    click_model = None if judged.bias is None else read_click_model(judged.bias, tables.counts)
+    model = click_model or _own_model(rankers.values())
+    data, counted, notes = tables.read(model, ranker=rankers[names[0]])
     for sentence in notes:
         typer.echo(sentence, err=True)
     assert counted is not None
-    shown = data.production if production is None else Ranker.load(production)
     comparison = compare_rankers(
-        rankers, data, counted, click_model=click_model, production=shown,
-        production_kind=production_policy, deployed="sorted" if sorted_ else "sampled",
-        confidence=confidence, same_sessions=same_sessions, seed=seed,
+        rankers, data, counted, click_model=click_model, production=judged.scores(data),
+        production_kind=judged.production_policy, deployed=judged.deployed,
+        confidence=intervals.confidence, same_sessions=intervals.same_sessions,
+        seed=intervals.seed,
     )  # fmt: skip
     if chart is not None:
         save_chart(comparison_chart(comparison), chart)
@@ -83,6 +80,17 @@ def compare(
         print_json(comparison.to_dict())
         return
     _tell(comparison, chart)
+
+
+def _own_model(rankers: Iterable[Ranker]) -> ClickModel:
+    """The click model of the first candidate that was learned with one."""
+    from saferank.clicks import ClickModel
+    from saferank.errors import InputError
+
+    for candidate in rankers:
+        if candidate.provenance.click_model is not None:
+            return ClickModel.from_dict(candidate.provenance.click_model)
+    raise InputError("`--bias` must be given: no candidate was learned with a click model.")
 
 
 def _tell(comparison: Comparison, chart: Path | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -12,29 +13,28 @@ from saferank.cli.output import Json, print_json
 from saferank.cli.outputs import check_outputs
 
 
+@dataclass(frozen=True)
+class _Split:
+    """Sessions to judge by."""
+
+    judge: Annotated[
+        float,
+        typer.Option(help="Share of the sessions that are set aside to judge rankers by; 0: none."),
+    ] = 0.2
+    seed: Annotated[int, typer.Option(help="Which sessions are set aside.")] = 0
+
+
 def count(
     log: options.Log,
     output: Annotated[
         Path, typer.Option("-o", "--output", help="The Parquet file to write.", show_default=False)
     ],
-    column: options.Column = None,
-    where: options.Where = None,
-    top: options.Top = None,
-    rank_from: options.RankFrom = None,
-    exclude: options.Exclude = None,
+    reading: options.LogReading,
+    split: _Split,
+    engine: options.EngineOptions,
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Leave bad rows out and tell of them.")
     ] = False,
-    ignore_sessions: options.IgnoreSessions = False,
-    judge: Annotated[
-        float,
-        typer.Option(help="Share of the sessions that are set aside to judge rankers by; 0: none."),
-    ] = 0.2,
-    seed: Annotated[int, typer.Option(help="Which sessions are set aside.")] = 0,
-    engine: options.Engine = "duckdb",
-    memory: options.Memory = None,
-    spill: options.Spill = None,
-    hive: options.Hive = None,
     json: Json = False,
 ) -> None:
     """Count impressions and clicks of each query, document and rank of a click log.
@@ -50,16 +50,16 @@ def count(
     table = logs.count(
         log,
         output=output,
-        engine=options.engine_of(engine, memory, spill, hive),
-        columns=options.columns_of(column),
-        where=where or (),
-        top=top,
-        rank_from=1 if rank_from is None else rank_from,
-        exclude=exclude,
+        engine=engine.choice(),
+        columns=options.columns_of(reading.column),
+        where=reading.where or (),
+        top=reading.top,
+        rank_from=1 if reading.rank_from is None else reading.rank_from,
+        exclude=reading.exclude,
         skip_bad=skip_bad,
-        use_sessions=not ignore_sessions,
-        judge=judge,
-        seed=seed,
+        use_sessions=not reading.ignore_sessions,
+        judge=split.judge,
+        seed=split.seed,
     )
     assert table.report is not None
     if json:

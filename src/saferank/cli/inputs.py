@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from saferank._core.files import read_json
-from saferank.cli.log_options import columns_of
 from saferank.clicks import ClickModel, check_click_model, position_bias, trust_bias
 from saferank.counts import Counts, CountTable
-from saferank.data import RankingData, read_items
-from saferank.data.features import FeatureSchema
 from saferank.errors import InputError, require
-from saferank.learning import Ranker
-from saferank.logs import align
 from saferank.metrics import dcg_weights
 
 if TYPE_CHECKING:
@@ -52,41 +46,6 @@ def check_default_model(counts: Counts, click_model: ClickModel) -> str:
             f"beta, which are taken without it, do not fit this log; `saferank bias` fits yours."
         )
     return f"No --bias was given: the paper's alpha and beta are taken. {check.verdict}"
-
-
-@dataclass(frozen=True)
-class ItemsAndCounts:
-    """Files of items and their counts, as options name them."""
-
-    items: Path
-    counts: Path | None
-    column: list[str] | None = None
-    """The items' own names of columns."""
-    skip_bad: bool = False
-
-    def read(
-        self,
-        click_model: ClickModel | None,
-        *,
-        ranker: Ranker | None = None,
-        schema: FeatureSchema | None = None,
-    ) -> tuple[RankingData, Counts | None, list[str]]:
-        """Items and counts on the same documents, and what a user should know of the match.
-
-        Features are read as the `ranker`, or the `schema`, knows them.
-        """
-        columns = columns_of(self.column)
-        if ranker is None:
-            data = read_items(self.items, columns=columns, schema=schema)
-        else:
-            data = ranker.read_items(self.items, columns=columns)
-        if click_model is None:
-            return data, None, []
-        if self.counts is None:
-            raise InputError("`--counts` must be given unless the method is skyline.")
-        table = CountTable.open(self.counts)
-        aligned, report = align(table, data, ranks=click_model.ranks, skip_bad=self.skip_bad)
-        return data, aligned, report.sentences()
 
 
 def read_guard_mode(text: str | None) -> Mode:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from saferank.cli.certify import ProductionPolicyOption
-from saferank.cli.log_options import ItemColumn
+from saferank.cli.judging_options import ItemsAndCounts, ProductionOptions
 from saferank.cli.output import Json, print_json, print_table
+from saferank.errors import require
+
+if TYPE_CHECKING:
+    from saferank.clicks import ClickModel
+    from saferank.counts import Counts
+    from saferank.data import RankingData
+    from saferank.data.features import FeatureSchema
+    from saferank.learning import Settings
 
 ADDS = (
     "This ranker adds a correction to `production_score`: items need that score wherever it is "
@@ -29,13 +37,106 @@ NOT_BY_ITSELF = (
 )
 
 
+@dataclass(frozen=True)
+class _Recipe:
+    """What is learned, and by which method."""
+
+    method: Annotated[
+        str | None,
+        typer.Option(help="A method by name. [prpo; with --keep keep]", show_default=False),
+    ] = None
+    keep: Annotated[
+        float | None,
+        typer.Option(
+            help="Keep this share of every document's exposure under production; takes the method "
+            "keep, and goes as far from production as that allows.",
+            show_default=False,
+        ),
+    ] = None
+    slack: Annotated[
+        float | None, typer.Option(help="...up to this share of a query's exposure (0.01).")
+    ] = None
+    gain: Annotated[str | None, typer.Option(help="Another gain.", show_default=False)] = None
+    objective: Annotated[
+        str | None, typer.Option(help="Another objective.", show_default=False)
+    ] = None
+    scorer: Annotated[str, typer.Option(help="linear, mlp or trees.")] = "mlp"
+    delta: Annotated[
+        str | None, typer.Option(help="A number, 'c/N' or '1/log N'.", show_default=False)
+    ] = None
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            help="clicks, examination, dcg, precision; of the first K ranks alone: examination:K, "
+            "dcg:K, or numbers such as 1,0.5.",
+            show_default=False,
+        ),
+    ] = None
+    scaling: Annotated[
+        str | None,
+        typer.Option(
+            help="none, standard, log1p, clip or query_minmax. [log1p; for trees none]",
+            show_default=False,
+        ),
+    ] = None
+    start: Annotated[
+        str | None, typer.Option(help="production, add or scratch.", show_default=False)
+    ] = None
+    regression: Annotated[
+        str | None,
+        typer.Option(
+            help="For dm and dr: posterior, likelihood, cross-entropy.", show_default=False
+        ),
+    ] = None
+
+    def changes(self, click_model: ClickModel | None) -> dict[str, Any]:
+        """What is asked for, as parts of a `Recipe`."""
+        from saferank.cli.inputs import read_weights
+
+        asked: dict[str, Any] = dict(vars(self))
+        del asked["method"]
+        if self.weights is not None and not self.weights.isalpha():
+            asked["weights"] = read_weights(self.weights, click_model)
+        return {name: part for name, part in asked.items() if part is not None}
+
+
+@dataclass(frozen=True)
+class _Training:
+    """How long it is trained."""
+
+    validation_items: Annotated[Path | None, typer.Option(help="Items to stop by.")] = None
+    validation_counts: Annotated[Path | None, typer.Option(help="Their counts.")] = None
+    steps: Annotated[int | None, typer.Option(help="Most steps of training.")] = None
+    rounds: Annotated[int | None, typer.Option(help="Most trees.")] = None
+    seed: Annotated[int, typer.Option(help="Everything random comes from it.")] = 0
+
+    def __post_init__(self) -> None:
+        both = (self.validation_items is None) == (self.validation_counts is None)
+        require(both, "validation", "given as items and counts together", "one of them")
+
+    def settings(self) -> Settings:
+        """The settings of the training loop."""
+        from saferank.learning import Settings
+
+        sizes: dict[str, Any] = {"steps": self.steps, "rounds": self.rounds}
+        return Settings(**{name: size for name, size in sizes.items() if size is not None})
+
+    def validation(
+        self, tables: ItemsAndCounts, click_model: ClickModel | None, schema: FeatureSchema | None
+    ) -> tuple[RankingData, Counts | None] | None:
+        """Queries and counts to stop by, read as those to learn from are."""
+        if self.validation_items is None:
+            return None
+        beside = replace(tables, items=self.validation_items, counts=self.validation_counts)
+        return beside.read(click_model, schema=schema)[:2]
+
+
 def learn(
-    items: Annotated[Path, typer.Option(help="Items: Parquet, CSV or LETOR text.")],
+    tables: ItemsAndCounts,
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the learned ranker.")],
-    column: ItemColumn = None,
-    counts: Annotated[
-        Path | None, typer.Option(help="Counts, as `saferank count` writes them.")
-    ] = None,
+    recipe: _Recipe,
+    production: ProductionOptions,
+    training: _Training,
     bias: Annotated[
         str | None,
         typer.Option(
@@ -44,66 +145,6 @@ def learn(
             show_default=False,
         ),
     ] = None,
-    method: Annotated[
-        str | None,
-        typer.Option(help="A method by name. [prpo; with --keep keep]", show_default=False),
-    ] = None,
-    keep: Annotated[
-        float | None,
-        typer.Option(
-            help="Keep this share of every document's exposure under production; takes the method "
-            "keep, and goes as far from production as that allows.",
-            show_default=False,
-        ),
-    ] = None,
-    slack: Annotated[
-        float | None, typer.Option(help="...up to this share of a query's exposure (0.01).")
-    ] = None,
-    gain: Annotated[str | None, typer.Option(help="Another gain.", show_default=False)] = None,
-    objective: Annotated[
-        str | None, typer.Option(help="Another objective.", show_default=False)
-    ] = None,
-    scorer: Annotated[str, typer.Option(help="linear, mlp or trees.")] = "mlp",
-    delta: Annotated[
-        str | None, typer.Option(help="A number, 'c/N' or '1/log N'.", show_default=False)
-    ] = None,
-    weights: Annotated[
-        str | None,
-        typer.Option(
-            help="clicks, examination, dcg, precision; of the first K ranks alone: examination:K, "
-            "dcg:K, or numbers such as 1,0.5.",
-            show_default=False,
-        ),
-    ] = None,
-    scaling: Annotated[
-        str | None,
-        typer.Option(
-            help="none, standard, log1p, clip or query_minmax. [log1p; for trees none]",
-            show_default=False,
-        ),
-    ] = None,
-    start: Annotated[
-        str | None, typer.Option(help="production, add or scratch.", show_default=False)
-    ] = None,
-    regression: Annotated[
-        str | None,
-        typer.Option(
-            help="For dm and dr: posterior, likelihood, cross-entropy.", show_default=False
-        ),
-    ] = None,
-    production: Annotated[
-        Path | None,
-        typer.Option(help="Production's saved ranker or LightGBM file; else production_score."),
-    ] = None,
-    production_policy: ProductionPolicyOption = "auto",
-    validation_items: Annotated[Path | None, typer.Option(help="Items to stop by.")] = None,
-    validation_counts: Annotated[Path | None, typer.Option(help="Their counts.")] = None,
-    steps: Annotated[int | None, typer.Option(help="Most steps of training.")] = None,
-    rounds: Annotated[int | None, typer.Option(help="Most trees.")] = None,
-    seed: Annotated[int, typer.Option(help="Everything random comes from it.")] = 0,
-    skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Leave counts without items out, and tell.")
-    ] = False,
     json: Json = False,
 ) -> None:
     """Learn a ranker from a click log; it is written to a folder, whole or not at all.
@@ -112,65 +153,45 @@ def learn(
     """
     from saferank import learning
     from saferank._core.files import check_folder
-    from saferank.cli.inputs import (
-        ItemsAndCounts,
-        check_default_model,
-        click_model_source,
-        read_click_model,
-        read_weights,
-    )
+    from saferank.cli.inputs import check_default_model, click_model_source, read_click_model
     from saferank.data.items import feature_sentences
-    from saferank.errors import require
     from saferank.learning.ranker import FILES
 
     check_folder(output, FILES)
-    both = (validation_items is None) == (validation_counts is None)
-    require(both, "validation", "given as items and counts together", "one of them")
-    click_model = None if method == "skyline" else read_click_model(bias or "trust-bias", counts)
-    tables = ItemsAndCounts(items, counts, column, skip_bad)
+    labels = recipe.method == "skyline"
+    click_model = None if labels else read_click_model(bias or "trust-bias", tables.counts)
     data, counted, notes = tables.read(click_model)
     notes = [*feature_sentences(data), *notes]
-    source = None if click_model is None else click_model_source(bias)
     if click_model is not None and counted is not None and bias is None:
         notes = [*notes, check_default_model(counted, click_model)]
-    shown = data.production if production is None else learning.Ranker.load(production)
-    validation = None
-    if validation_items is not None:
-        beside = ItemsAndCounts(validation_items, validation_counts, column, skip_bad)
-        validation = beside.read(click_model, schema=data.schema)[:2]
-    own_weights: str | list[float] | None = weights
-    if weights is not None and not weights.isalpha():
-        own_weights = read_weights(weights, click_model)
-    sizes: dict[str, Any] = {"steps": steps, "rounds": rounds}
-    changes: dict[str, Any] = {
-        "gain": gain, "objective": objective, "delta": delta, "weights": own_weights,
-        "start": start, "keep": keep, "slack": slack, "scorer": scorer, "regression": regression,
-        "scaling": scaling,
-        "settings": learning.Settings(**{k: v for k, v in sizes.items() if v is not None}),
-    }  # fmt: skip
     folder = output.resolve()
     ranker = learning.learn(
         data,
         counted,
         click_model,
-        method=method,
-        production=shown,
-        production_kind=production_policy,
-        validation=validation,
-        seed=seed,
-        click_model_from=source,
+        method=recipe.method,
+        production=production.scores(data),
+        production_kind=production.production_policy,
+        validation=training.validation(tables, click_model, data.schema),
+        seed=training.seed,
+        click_model_from=None if click_model is None else click_model_source(bias),
         checkpoint=folder.parent / f".{folder.name}.checkpoint",
-        **{name: value for name, value in changes.items() if value is not None},
+        settings=training.settings(),
+        **recipe.changes(click_model),
     )
     ranker.save(output)
     if ranker.provenance.production is not None:
         notes = [*notes, ranker.provenance.production.sentence]
     if ranker.adds_production:
         notes = [*notes, ADDS]
-    again = ["saferank certify", str(output), "--items", str(items), "--counts"]
-    again += [str(counts or "COUNTS"), *(f"--column '{name}'" for name in column or ())]
-    again += ["--skip-bad"] if skip_bad else []
-    _tell(ranker.provenance, output, notes, " ".join(again), json)
+    _tell(ranker.provenance, output, notes, _next_command(output, tables), json)
+
+
+def _next_command(output: Path, tables: ItemsAndCounts) -> str:
+    words = ["saferank certify", str(output), "--items", str(tables.items), "--counts"]
+    words += [str(tables.counts or "COUNTS"), *(f"--column '{c}'" for c in tables.column or ())]
+    words += ["--skip-bad"] if tables.skip_bad else []
+    return " ".join(words)
 
 
 def _tell(provenance: Any, output: Path, notes: list[str], following: str, json: bool) -> None:

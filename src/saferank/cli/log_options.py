@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -108,8 +109,29 @@ def columns_of(pairs: list[str] | None) -> dict[str, str]:
     return mapping
 
 
-def engine_of(name: str, memory: str | None, spill: Path | None, hive: str | None) -> EngineChoice:
-    """`--engine`, `--memory`, `--spill` and `--hive` as one choice."""
-    from saferank.logs import EngineChoice
+@dataclass(frozen=True)
+class LogReading:
+    """Which rows of the log are read, and how."""
 
-    return EngineChoice(name, memory, spill, hive)
+    column: Column = None
+    where: Where = None
+    top: Top = None
+    rank_from: RankFrom = None
+    exclude: Exclude = None
+    ignore_sessions: IgnoreSessions = False
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """Where it is counted."""
+
+    engine: Engine = "duckdb"
+    memory: Memory = None
+    spill: Spill = None
+    hive: Hive = None
+
+    def choice(self) -> EngineChoice:
+        """The engine with its options."""
+        from saferank.logs import EngineChoice
+
+        return EngineChoice(self.engine, self.memory, self.spill, self.hive)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from saferank.cli import log_options as options
+from saferank.cli.option_groups import with_groups
 from saferank.cli.output import Json, print_json, print_table
 from saferank.cli.outputs import check_outputs
 
 if TYPE_CHECKING:
+    from saferank.data import RankingData
     from saferank.logs import LogHealth
 
 app = typer.Typer(help="Look at click logs.", no_args_is_help=True)
@@ -24,27 +27,41 @@ def _root() -> None:
     """Look at click logs."""
 
 
-@app.command("check")
-def check(
-    log: options.Log,
+@dataclass(frozen=True)
+class _Beside:
+    """What the log is held against."""
+
     items: Annotated[
         Path | None,
         typer.Option("--items", help="Items: was enough of them shown, and by their scores?"),
-    ] = None,
+    ] = None
     item_column: Annotated[
         list[str] | None,
         typer.Option(
             "--item-column", metavar="NAME=YOURS", help="Your name of a column of the items."
         ),
-    ] = None,
+    ] = None
+    policy: options.PolicySaid = "auto"
+
+    def read(self) -> RankingData | None:
+        """The items, where there are any."""
+        from saferank.data import read_items
+
+        if self.items is None:
+            return None
+        return read_items(self.items, columns=options.columns_of(self.item_column))
+
+
+@app.command("check")
+@with_groups
+def check(
+    log: options.Log,
+    beside: _Beside,
+    reading: options.LogReading,
+    engine: options.EngineOptions,
     chart: Annotated[
         Path | None, typer.Option("--chart", help="Write the click rates: .html, .svg, .png, .pdf.")
     ] = None,
-    column: options.Column = None,
-    where: options.Where = None,
-    top: options.Top = None,
-    rank_from: options.RankFrom = None,
-    exclude: options.Exclude = None,
     robots: Annotated[
         Path | None,
         typer.Option(
@@ -53,12 +70,6 @@ def check(
             help="Write users, sessions and queries that click like robots, for --exclude.",
         ),
     ] = None,
-    ignore_sessions: options.IgnoreSessions = False,
-    policy: options.PolicySaid = "auto",
-    engine: options.Engine = "duckdb",
-    memory: options.Memory = None,
-    spill: options.Spill = None,
-    hive: options.Hive = None,
     json: Json = False,
 ) -> None:
     """Tell whether a click log is good enough to learn from, and what is wrong with it.
@@ -68,21 +79,19 @@ def check(
     from saferank import data, logs, policies
     from saferank._core.charts import save_chart
 
-    check_outputs([chart, robots], [items], [None, "exclusions"])
+    check_outputs([chart, robots], [beside.items], [None, "exclusions"])
     health = logs.check_log(
         log,
-        items=None
-        if items is None
-        else data.read_items(items, columns=options.columns_of(item_column)),
-        engine=options.engine_of(engine, memory, spill, hive),
-        columns=options.columns_of(column),
-        where=where or (),
-        top=top,
-        rank_from=rank_from,
-        exclude=exclude,
-        use_sessions=not ignore_sessions,
+        items=beside.read(),
+        engine=engine.choice(),
+        columns=options.columns_of(reading.column),
+        where=reading.where or (),
+        top=reading.top,
+        rank_from=reading.rank_from,
+        exclude=reading.exclude,
+        use_sessions=not reading.ignore_sessions,
         production=policies.production_finding,
-        policy=policies.PolicyFinding(policy),
+        policy=policies.PolicyFinding(beside.policy),
     )
     if chart is not None:
         save_chart(logs.click_rate_chart(health), chart)

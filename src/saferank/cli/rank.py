@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saferank.cli.certify import GuardMode, Items, Keep, Run, Slack
+from saferank.cli.judging_options import GuardMode, Items, Keep, Run, Slack
 from saferank.cli.log_options import ItemColumn, columns_of
 from saferank.cli.output import print_json
 from saferank.cli.outputs import check_outputs
 
+if TYPE_CHECKING:
+    from saferank._core.flat import Array
+    from saferank.data import RankingData
+    from saferank.evaluation.scored_policies import Deployed
+    from saferank.learning import Ranker
+    from saferank.serving.rankings import Serving
 
-def rank(
-    run: Run,
-    items: Items,
-    column: ItemColumn = None,
-    k: Annotated[
-        int | None, typer.Option("-k", help="Documents per query. [as the ranker was learned for]")
-    ] = None,
-    guard: Annotated[
-        bool,
-        typer.Option("--guard", help="With the guard, as `saferank certify --guard` certified it."),
-    ] = False,
-    guard_mode: GuardMode = None,
-    keep: Keep = None,
-    slack: Slack = None,
+
+@dataclass(frozen=True)
+class _Tables:
+    """What is ranked."""
+
+    items: Items
+    column: ItemColumn = None
     production: Annotated[
         Path | None,
         typer.Option(
@@ -34,21 +34,37 @@ def rank(
             "query_id, doc_id, rank); else production_score.",
             show_default=False,
         ),
-    ] = None,
-    session: Annotated[
-        str | None,
-        typer.Option(
-            help="Session id: the same one always gets the same rankings. [one draw for all]",
-            show_default=False,
-        ),
-    ] = None,
-    sessions: Annotated[
-        Path | None,
-        typer.Option(
-            help="Table of `query_id, session_id`: a ranking for each of its rows.",
-            show_default=False,
-        ),
-    ] = None,
+    ] = None
+
+    @property
+    def listed(self) -> bool:
+        """Whether production is told by its lists."""
+        return self.production is not None and self.production.suffix in (".parquet", ".csv")
+
+    def shown(self, data: RankingData) -> Ranker | Array | None:
+        """Production's ranker, scores that make its lists, or the items' production_score."""
+        from saferank.data.table_files import read_table
+        from saferank.learning import Ranker
+        from saferank.serving.production_lists import scores_of_lists
+
+        if self.production is None:
+            return data.production
+        if self.listed:
+            return scores_of_lists(read_table(self.production), data)
+        return Ranker.load(self.production)
+
+
+@dataclass(frozen=True)
+class _Certified:
+    """As it was certified."""
+
+    guard: Annotated[
+        bool,
+        typer.Option("--guard", help="With the guard, as `saferank certify --guard` certified it."),
+    ] = False
+    guard_mode: GuardMode = None
+    keep: Keep = None
+    slack: Slack = None
     sorted_: Annotated[
         bool | None,
         typer.Option(
@@ -56,6 +72,46 @@ def rank(
             help="Sort by score, or draw from the scores. [as last certified; else sampled]",
             show_default=False,
         ),
+    ] = None
+
+    def serving(self, run: Path) -> Serving:
+        """The run's ranker as it was certified to be served."""
+        from saferank.serving.rankings import Serving
+
+        how: dict[bool | None, Deployed | None] = {None: None, True: "sorted", False: "sampled"}
+        return Serving.of_run(
+            run, guard=self.guard, keep=self.keep, slack=self.slack, mode=self.guard_mode,
+            deployed=how[self.sorted_],
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Sessions:
+    """For whom."""
+
+    session: Annotated[
+        str | None,
+        typer.Option(
+            help="Session id: the same one always gets the same rankings. [one draw for all]",
+            show_default=False,
+        ),
+    ] = None
+    sessions: Annotated[
+        Path | None,
+        typer.Option(
+            help="Table of `query_id, session_id`: a ranking for each of its rows.",
+            show_default=False,
+        ),
+    ] = None
+
+
+def rank(
+    run: Run,
+    tables: _Tables,
+    certified: _Certified,
+    asked: _Sessions,
+    k: Annotated[
+        int | None, typer.Option("-k", help="Documents per query. [as the ranker was learned for]")
     ] = None,
     output: Annotated[
         Path | None,
@@ -72,25 +128,16 @@ def rank(
 
     Example: saferank rank run --items items.parquet --guard --session 4711 -o rankings.parquet
     """
-    from saferank.data.table_files import read_table, write_table
-    from saferank.learning import Ranker
-    from saferank.serving.production_lists import scores_of_lists
-    from saferank.serving.rankings import Serving, rankings, read_sessions
+    from saferank.data.table_files import write_table
+    from saferank.serving.rankings import rankings, read_sessions
 
-    check_outputs([output], [items, production, sessions], ["rankings"])
-    deployed: Any = None if sorted_ is None else "sorted" if sorted_ else "sampled"
-    serving = Serving.of_run(
-        run, guard=guard, keep=keep, slack=slack, deployed=deployed, mode=guard_mode
-    )
-    data = serving.ranker.read_items(items, columns=columns_of(column))
-    listed = production is not None and production.suffix in (".parquet", ".csv")
-    shown: Any = data.production
-    if production is not None:
-        lists = read_table(production) if listed else None
-        shown = Ranker.load(production) if lists is None else scores_of_lists(lists, data)
+    check_outputs([output], [tables.items, tables.production, asked.sessions], ["rankings"])
+    serving, columns = certified.serving(run), columns_of(tables.column)
+    data = serving.ranker.read_items(tables.items, columns=columns)
+    sessions = None if asked.sessions is None else read_sessions(asked.sessions, columns)
     table, notes = rankings(
-        serving, data, shown, k=k, session=session, lists_given=listed,
-        sessions=None if sessions is None else read_sessions(sessions, columns_of(column)),
+        serving, data, tables.shown(data), k=k, session=asked.session, sessions=sessions,
+        lists_given=tables.listed,
     )  # fmt: skip
     for sentence in (*serving.ranker.differences(data), *notes):
         typer.echo(sentence, err=True)

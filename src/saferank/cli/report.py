@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from saferank.cli.certify import HideIds, Run, without_ids
+from saferank.cli.judging_options import HideIds, Run
 from saferank.cli.outputs import check_outputs
 
 
@@ -28,11 +28,12 @@ def report(
     from saferank._core.files import read_json
     from saferank.learning import Ranker
     from saferank.report import write_page
-    from saferank.safety import Assessment, Comparison
+    from saferank.safety import Assessment, Comparison, hiding
 
     page = run / "report.html" if output is None else output
     check_outputs([page], [run / "ranker.json", run / "assessment.json"])
-    assessment = without_ids(Assessment.load(run)) if hide_ids else Assessment.load(run)
+    assessment = Assessment.load(run)
+    assessment = hiding.hide_ids(assessment) if hide_ids else assessment
     compared = None if comparison is None else Comparison.from_dict(read_json(comparison))
     path = write_page(page, assessment, Ranker.load(run).provenance, run.name, compared)
     typer.echo(assessment.decision.sentence)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -12,20 +13,27 @@ from saferank.cli.outputs import check_outputs
 from saferank.errors import InputError, require
 
 
-def reproduce(
-    figure: Annotated[str, typer.Argument(help="1 to 7, several as 2,4, or all.")],
+@dataclass(frozen=True)
+class _Study:
+    """What is run."""
+
     data: Annotated[
         str | None,
         typer.Option(help="A collection's folder, or synthetic:PRESET[:QUERIES]."),
-    ] = None,
-    preset: Annotated[str, typer.Option(help="quick (minutes) or paper (days).")] = "quick",
+    ] = None
+    preset: Annotated[str, typer.Option(help="quick (minutes) or paper (days).")] = "quick"
+    sessions: Annotated[
+        str | None, typer.Option(help="Other numbers of sessions: 100,1e4,1e6.")
+    ] = None
+    seeds: Annotated[int | None, typer.Option(help="Another number of runs.")] = None
+
+
+def reproduce(
+    figure: Annotated[str, typer.Argument(help="1 to 7, several as 2,4, or all.")],
+    asked: _Study,
     output: Annotated[
         Path, typer.Option("-o", "--output", help="Folder for figures, page and results.")
     ] = Path("runs/study"),
-    sessions: Annotated[
-        str | None, typer.Option(help="Other numbers of sessions: 100,1e4,1e6.")
-    ] = None,
-    seeds: Annotated[int | None, typer.Option(help="Another number of runs.")] = None,
     workers: Annotated[
         int | None, typer.Option(help="Processes. [default: one per core]", show_default=False)
     ] = None,
@@ -39,9 +47,10 @@ def reproduce(
     from saferank.experiments import reproduce as run
     from saferank.experiments.study_page import file_names
 
-    require(preset in PRESETS, "preset", f"one of {', '.join(PRESETS)}", preset)
-    numbers = None if sessions is None else tuple(map(_whole, sessions.split(",")))
-    study = PRESETS[preset].replace(data=data, sessions=numbers, seeds=seeds)
+    named = asked.preset in PRESETS
+    require(named, "preset", f"one of {', '.join(PRESETS)}", asked.preset)
+    numbers = None if asked.sessions is None else tuple(map(_whole, asked.sessions.split(",")))
+    study = PRESETS[asked.preset].replace(data=asked.data, sessions=numbers, seeds=asked.seeds)
     figures = FIGURES if figure == "all" else tuple(map(_whole, figure.split(",")))
     check_outputs(output / name for name in file_names(figures))
     made = run(study, output, figures=figures, workers=workers, cluster=cluster)

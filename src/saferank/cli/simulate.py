@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,7 @@ from saferank.errors import InputError
 
 if TYPE_CHECKING:
     from saferank.clicks import Users
+    from saferank.counts import Counts
     from saferank.data import RankingData
 
 
@@ -33,35 +34,49 @@ def whole_number(text: str) -> int:
     return int(value)
 
 
-def simulate(
-    output: Annotated[
-        Path, typer.Option("-o", "--output", help="The Parquet file to write.", show_default=False)
-    ],
+@dataclass(frozen=True)
+class _World:
+    """What is ranked."""
+
     data: Annotated[
         str,
         typer.Option(
             help="A collection's folder, an items table, or synthetic[:small|mslr|yahoo|istella]."
         ),
-    ] = "synthetic",
-    part: Annotated[str, typer.Option(help="train, validation or test.")] = "train",
-    sessions: Annotated[str, typer.Option(help="How many, such as 1e6.")] = "1e6",
+    ] = "synthetic"
+    part: Annotated[str, typer.Option(help="train, validation or test.")] = "train"
+
+
+@dataclass(frozen=True)
+class _Traffic:
+    """Who clicks, and on what."""
+
+    sessions: Annotated[str, typer.Option(help="How many, such as 1e6.")] = "1e6"
     users: Annotated[
         str,
         typer.Option(
             help="trust, position, adversarial, noise, cascade, dcm, or a bias.json to click by."
         ),
-    ] = "trust",
-    k: Annotated[int, typer.Option("-k", "--ranks", help="Ranks shown.", min=1)] = 5,
+    ] = "trust"
+    k: Annotated[int, typer.Option("-k", "--ranks", help="Ranks shown.", min=1)] = 5
     temperature: Annotated[
         float, typer.Option(help="Production's scores are divided by it: low is peaked.")
-    ] = 1.0,
+    ] = 1.0
     deterministic: Annotated[
         bool, typer.Option("--deterministic", help="Always sort by production's score.")
-    ] = False,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same clicks.")] = 0,
+    ] = False
+    seed: Annotated[int, typer.Option(help="The same seed gives the same clicks.")] = 0
     judge: Annotated[
         float, typer.Option(help="Share of the sessions to judge by, not to learn from; 0: none.")
-    ] = 0.2,
+    ] = 0.2
+
+
+def simulate(
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="The Parquet file to write.", show_default=False)
+    ],
+    world: _World,
+    traffic: _Traffic,
     rows: Annotated[
         bool, typer.Option("--rows", help="A log with one row per shown document, not counts.")
     ] = False,
@@ -77,59 +92,63 @@ def simulate(
     a few queries.
     """
     from saferank import clicks
-    from saferank.counts.counts_file import save_counts
     from saferank.data import write_items
 
-    check_outputs([output, items], [data, users], ["log" if rows else "counts", "items"])
-    number = whole_number(sessions)
-    collection, highest = _data(data, part, seed)
+    kind = "log" if rows else "counts"
+    check_outputs([output, items], [world.data, traffic.users], [kind, "items"])
+    number = whole_number(traffic.sessions)
+    collection, highest = _data(world.data, world.part, traffic.seed)
     if collection.production is None:
-        scores = clicks.stand_in_production(collection, seed)
+        scores = clicks.stand_in_production(collection, traffic.seed)
         collection = replace(collection, production=scores)
     assert collection.production is not None
-    task = (collection, collection.production, _users(users, k), number, seed)
+    users = _users(traffic.users, traffic.k)
+    task = (collection, collection.production, users, number, traffic.seed)
+    how: dict[str, Any] = {
+        "temperature": traffic.temperature,
+        "deterministic": traffic.deterministic,
+        "highest_grade": highest,
+    }
     if rows:
-        written = clicks.simulate_rows(
-            *task,
-            output,
-            temperature=temperature,
-            deterministic=deterministic,
-            highest_grade=highest,
-        )
-        result: dict[str, object] = {"sessions": number, "rows": written}
+        written = clicks.simulate_rows(*task, output, **how)
+        result: dict[str, Any] = {"sessions": number, "rows": written}
     else:
-        counts = clicks.simulate(
-            *task,
-            temperature=temperature,
-            deterministic=deterministic,
-            highest_grade=highest,
-            judge=judge,
+        result = _write_counts(
+            clicks.simulate(*task, judge=traffic.judge, **how), collection, output
         )
-        save_counts(counts, collection, output)
-        shown, clicked = counts.impressions.sum(axis=0), counts.clicks.sum(axis=0)
-        result = {
-            "sessions": counts.total,
-            "judge_sessions": counts.part("judge").total,
-            "queries": counts.queries,
-            "impressions": shown,
-            "clicks": clicked,
-        }
     if items is not None:
         write_items(collection, items)
     if json:
         print_json({"output": str(output), **result})
-        return
-    if rows:
+    elif rows:
         typer.echo(f"{number:,} sessions in {result['rows']:,} rows are in {output}.")
-        return
+    else:
+        _tell(result, output)
+
+
+def _write_counts(counts: Counts, collection: RankingData, output: Path) -> dict[str, Any]:
+    """Write counts; what is in them."""
+    from saferank.counts.counts_file import save_counts
+
+    save_counts(counts, collection, output)
+    return {
+        "sessions": counts.total,
+        "judge_sessions": counts.part("judge").total,
+        "queries": counts.queries,
+        "impressions": counts.impressions.sum(axis=0),
+        "clicks": counts.clicks.sum(axis=0),
+    }
+
+
+def _tell(result: dict[str, Any], output: Path) -> None:
     typer.echo(
-        f"{counts.total:,} sessions of {counts.queries:,} queries are in {output}, of which "
-        f"{counts.part('judge').total:,} are to judge by."
+        f"{result['sessions']:,} sessions of {result['queries']:,} queries are in {output}, of "
+        f"which {result['judge_sessions']:,} are to judge by."
     )
-    ranks = range(1, counts.ranks + 1)
+    pairs = zip(result["impressions"], result["clicks"], strict=True)
     table = [
-        (rank, int(n), int(c), float(c / max(n, 1)))
-        for rank, n, c in zip(ranks, shown, clicked, strict=True)
+        (rank, int(shown), int(clicked), float(clicked / max(shown, 1)))
+        for rank, (shown, clicked) in enumerate(pairs, start=1)
     ]
     print_table("What was shown and clicked", ["rank", "impressions", "clicks", "rate"], table)
 

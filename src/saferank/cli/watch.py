@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,36 +12,42 @@ from saferank.cli import log_options as options
 from saferank.cli.output import Json, print_json, print_table
 from saferank.cli.outputs import check_outputs
 
+if TYPE_CHECKING:
+    from saferank.serving.watching import Watch
+
 ROLL_BACK, CONTINUE = 3, 4
 
 
-def watch(
-    log: options.Log,
-    column: options.Column = None,
+@dataclass(frozen=True)
+class _Limits:
+    """What may be lost, and how sure it must be."""
+
     guardrail: Annotated[
         list[str] | None,
         typer.Option("--guardrail", metavar="COLUMN", help="A numeric column to watch, too."),
-    ] = None,
+    ] = None
     tolerance: Annotated[
         float, typer.Option(help="Share of production's clicks that may be lost.")
-    ] = 0.01,
+    ] = 0.01
     guardrail_tolerance: Annotated[
         float, typer.Option(help="The same of each guardrail's value.")
-    ] = 0.02,
-    confidence: Annotated[
-        float, typer.Option(help="That all intervals hold at every look.")
-    ] = 0.95,
+    ] = 0.02
+    confidence: Annotated[float, typer.Option(help="That all intervals hold at every look.")] = 0.95
     planned: Annotated[
         float | None,
         typer.Option(
             help="Sessions at which intervals are narrowest. [ten times the first day's]",
             show_default=False,
         ),
-    ] = None,
-    least: Annotated[int, typer.Option(help="Sessions below which nothing is decided.")] = 1000,
-    engine: options.Engine = "duckdb",
-    memory: options.Memory = None,
-    spill: options.Spill = None,
+    ] = None
+    least: Annotated[int, typer.Option(help="Sessions below which nothing is decided.")] = 1000
+
+
+def watch(
+    log: options.Log,
+    limits: _Limits,
+    engine: options.EngineOptions,
+    column: options.Column = None,
     chart: Annotated[
         Path | None, typer.Option(help="Draw the days: .html, .svg, .png or .pdf.")
     ] = None,
@@ -60,28 +67,33 @@ def watch(
     experiment = watching.read_experiment(
         log,
         columns=options.columns_of(column),
-        values=guardrail or (),
-        engine=options.engine_of(engine, memory, spill, None),
+        values=limits.guardrail or (),
+        engine=engine.choice(),
     )
     judged = watching.watch(
-        experiment, tolerance=tolerance, guardrail_tolerance=guardrail_tolerance,
-        confidence=confidence, planned=planned, least=least,
+        experiment, tolerance=limits.tolerance, guardrail_tolerance=limits.guardrail_tolerance,
+        confidence=limits.confidence, planned=limits.planned, least=limits.least,
     )  # fmt: skip
     if chart is not None:
         save_chart(watching.watch_chart(judged), chart)
     if json:
         print_json(judged.to_dict())
     else:
-        typer.echo(judged.sentence())
-        rows = [
-            (each["name"], each["production"], each["estimate"], each["lower"], each["upper"])
-            for each in judged.to_dict()["metrics"]
-        ]
-        print_table(
-            f"By {judged.sessions:,} sessions on {len(experiment.days)} days",
-            ["per session", "production", "difference", "lower", "upper"], rows,
-        )  # fmt: skip
-        for note in judged.notes():
-            typer.echo(note)
+        _tell(judged, len(experiment.days))
     if judged.verdict != "ship wider":
         raise typer.Exit(ROLL_BACK if judged.verdict == "roll back" else CONTINUE)
+
+
+def _tell(judged: Watch, days: int) -> None:
+    typer.echo(judged.sentence())
+    rows = [
+        (each["name"], each["production"], each["estimate"], each["lower"], each["upper"])
+        for each in judged.to_dict()["metrics"]
+    ]
+    print_table(
+        f"By {judged.sessions:,} sessions on {days} days",
+        ["per session", "production", "difference", "lower", "upper"],
+        rows,
+    )
+    for note in judged.notes():
+        typer.echo(note)

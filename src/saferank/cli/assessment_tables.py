@@ -1,0 +1,142 @@
+"""An assessment in a terminal: the sentence, what clicks say, the worst case."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from saferank.cli.output import print_table
+
+if TYPE_CHECKING:
+    from saferank.safety import Assessment, Certificate
+
+
+def print_assessment(assessment: Assessment) -> None:
+    """The verdict first, then what it rests on."""
+    typer.echo(assessment.decision.sentence)
+    if assessment.flatters is not None:
+        typer.echo(f"Warning: {assessment.flatters}")
+    by_clicks = _click_rows(assessment)
+    if by_clicks:
+        print_table("By the clicks of sessions to judge by", ("what", "value"), by_clicks)
+    print_table(_worst_case_title(assessment), ("what", "value"), _worst_case_rows(assessment))
+    typer.echo("This assumes:")
+    for sentence in assessment.decision.assumes:
+        typer.echo(f"  - {sentence}")
+    if assessment.decision.next_step:
+        typer.echo(f"Next: {assessment.decision.next_step}")
+
+
+def _click_rows(assessment: Assessment) -> list[tuple[str, object]]:
+    what = "with the guard" if assessment.guarded else "as it is"
+    rows: list[tuple[str, object]] = []
+    if assessment.clicks is not None:
+        clicks, gap, bound = (
+            assessment.clicks,
+            assessment.clicks.difference,
+            assessment.clicks.bound,
+        )
+        rows += [
+            (f"change of clicks per session, {what}", f"{clicks.share(gap.estimate):+.1%} "
+             f"({clicks.share(gap.lower):+.1%} to {clicks.share(gap.upper):+.1%})"),
+            (f"...at least, with confidence {bound.confidence:.0%}",
+             f"{clicks.share(bound.lower):+.1%}"),
+            ("...of which sampling error takes", f"{clicks.share(bound.sampling):.1%}"),
+            ("...and what the log hardly shows", f"{clicks.share(bound.withheld):.1%}"),
+            ("clicks per session: production", f"{clicks.production:.4f}"),
+        ]  # fmt: skip
+        if assessment.clicks_alone is not None:
+            text = f"{clicks.share(assessment.clicks_alone.estimate):+.1%}"
+            rows.append(("change of clicks per session, without the guard", text))
+    rows += _doubt_rows(assessment)
+    for name in ("production", "new", "difference"):
+        part = getattr(assessment, name)
+        if part is not None:
+            text = f"{part.estimate:.4f} ({part.lower:.4f} to {part.upper:.4f})"
+            rows.append((f"utility (on the click model's scale of relevance): {name}", text))
+    if assessment.support is not None:
+        rows.append(
+            ("sessions to judge by (effective)",
+             f"{assessment.support.sessions:,} ({assessment.support.effective:,.0f})")
+        )  # fmt: skip
+    if assessment.fit is not None:
+        rows.append(("production", assessment.fit.sentence))
+    return rows
+
+
+def _doubt_rows(assessment: Assessment) -> list[tuple[str, object]]:
+    """What is certain of utility, the more the click model is doubted."""
+    from saferank.safety import doubt_words as words
+
+    curve = assessment.doubts
+    if curve is None:
+        return []
+    points = dict(zip(curve.doubts, curve.shares, strict=True)) | {curve.stated: curve.share}
+    some = [each for each in sorted({0.0, 0.1, 0.2, 0.5, curve.stated}) if each in points]
+    shown = " / ".join(words.percent(each) for each in some)
+    shares = " / ".join(words.percent(points[each]) for each in some)
+    return [
+        (f"utility certain, of production's, with a doubt of {shown}", shares),
+        ("...however users behave, with no slack", words.percent(curve.unbounded)),
+        (words.wanted(curve), words.breakdown(curve)),
+    ]
+
+
+def _worst_case_title(assessment: Assessment) -> str:
+    """The worst case is always told; whether the verdict rests on it is said, too."""
+    if assessment.decision.rule == "clicks" and not assessment.guarded:
+        return "Worst case, whatever users want (the verdict does not rest on it)"
+    return "Worst case, whatever users want"
+
+
+def _worst_case_rows(assessment: Assessment) -> list[tuple[str, object]]:
+    certificate = assessment.certificate
+    alone = "without the guard: " if assessment.guarded else ""
+    observed = certificate.production_kind == "observed"
+    loose = ", at most, with what frequencies leave open" if observed else ""
+    return [
+        ("promise", str(certificate.promise)),
+        (
+            "rank weights",
+            f"{' '.join(f'{w:.3g}' for w in certificate.weights)} ({certificate.weights_from})",
+        ),
+        ("promised", certificate.scope),
+        ("rankings", f"new: {certificate.deployed}, production: {certificate.production_kind}"),
+        ("queries", certificate.queries),
+        (f"{alone}promise holds for every query", "yes" if certificate.holds else "no"),
+        (f"{alone}promise holds on average", "yes" if certificate.holds_on_average else "no"),
+        (
+            f"{alone}traffic on queries that keep it{', at least' if observed else ''}",
+            f"{certificate.share_holding:.1%}",
+        ),
+        (
+            f"{alone}worst loss beyond the share given up{loose}, mean",
+            f"{certificate.mean_loss / certificate.mean_total:.2%}",
+        ),
+        (
+            f"{alone}worst loss beyond the share given up{loose}, worst query",
+            f"{certificate.distribution.loss[-1]:.2%}",
+        ),
+        (
+            f"{alone}largest loss at all{loose}, mean",
+            f"{certificate.curve.mean[-1] / certificate.mean_total:.2%}",
+        ),
+        ("with the guard: queries it steps in on", f"{certificate.guard_share:.1%}"),
+        *_guard_rows(certificate),
+    ]
+
+
+def _guard_rows(certificate: Certificate) -> list[tuple[str, object]]:
+    """What the guard leaves of the new ranker."""
+    left = "traffic of the new ranker" if certificate.guard_mode != "best" else "gain kept"
+    by = "" if certificate.guard_mode != "best" else ", by its own exposures"
+    rows: list[tuple[str, object]] = [
+        ("with the guard: what is served", certificate.guard_mode),
+        (f"with the guard: {left}{by}", f"{certificate.guard_mixing:.1%}"),
+    ]
+    gain, kept = certificate.guard_gain, certificate.guard_gain_kept
+    if gain is not None and kept is not None:
+        text = f"{kept:+.4g} of {gain:+.4g}"
+        rows.append(("with the guard: change of utility by the regression's relevance", text))
+    return rows
