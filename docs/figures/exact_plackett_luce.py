@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -14,7 +15,7 @@ from benchmarks.measure import best_seconds
 from benchmarks.samplers import numpy_pl_rank, on_threads, torch_reinforce
 from saferank._core.flat import Floats
 from saferank.metrics import dcg_weights
-from saferank.plackett_luce import exposure_gradient, nodes, race
+from saferank.plackett_luce import GRADIENTS, exposure_gradient, nodes, race
 
 HERE = Path(__file__).parent
 WEIGHTS = dcg_weights(5)
@@ -31,6 +32,17 @@ def queries(documents: int, spread: float, count: int) -> tuple[Floats, Floats]:
 def relative(gradient: Floats, exact: Floats) -> float:
     """Error of a gradient relative to its length."""
     return float(np.linalg.norm(gradient - exact) / np.linalg.norm(exact))
+
+
+def coordinates(method: str) -> Callable[..., Floats]:
+    """A coordinate-conditional sampler that draws anew at each call."""
+    seeds = itertools.count()
+
+    def draw(scores: Floats, weights: Floats, slope: Floats, samples: int) -> Floats:
+        offsets, seed = [0, scores.size], next(seeds)
+        return GRADIENTS[method](scores, weights, offsets, slope, samples=samples, seed=seed)
+
+    return draw
 
 
 def error_against_nodes() -> Points:
@@ -57,7 +69,11 @@ def error_against_nodes() -> Points:
 
 
 def time_against_error(documents: int = 120) -> Points:
-    """Time a query and error of the exact way and of samplers, D = 120, std 1."""
+    """Time a query and error of the exact way and of samplers, D = 120, std 1.
+
+    The error is that against the exact gradient. StochasticRank's Gaussian noise makes another
+    policy, so it is also measured against the mean of a million draws of its own.
+    """
     many, slopes = queries(documents, 1, 400)
     offsets = np.arange(401) * documents
     scores, slope = many[0], slopes[0]
@@ -68,14 +84,19 @@ def time_against_error(documents: int = 120) -> Points:
         every = partial(exposure_gradient, many.ravel(), WEIGHTS, offsets, slopes.ravel(), tol=tol)
         points.append({"way": "exact", "error": relative(every()[:documents], exact), "share": 400})
         calls.append(every)
+    gaussian = coordinates("stochastic-rank")
+    smoothed = gaussian(scores, WEIGHTS, slope, 1_000_000)
     samplers = {
-        "REINFORCE (torch)": partial(on_threads, 1, torch_reinforce),
-        "PL-Rank-3 (NumPy)": partial(numpy_pl_rank, rng=np.random.default_rng(0)),
+        "REINFORCE (torch)": (partial(on_threads, 1, torch_reinforce), exact),
+        "PL-Rank-3 (NumPy)": (partial(numpy_pl_rank, rng=np.random.default_rng(0)), exact),
+        "StochasticRank": (gaussian, exact),
+        "StochasticRank, for its own policy": (gaussian, smoothed),
+        "StochasticRank, Gumbel noise": (coordinates("stochastic-rank-gumbel"), exact),
     }
-    for way, sampler in samplers.items():
+    for way, (sampler, truth) in samplers.items():
         for samples in (10, 100, 1000, 10_000):
             one = partial(sampler, scores, WEIGHTS, slope, samples)
-            error = float(np.sqrt(np.mean([relative(one(), exact) ** 2 for _ in range(5)])))
+            error = float(np.sqrt(np.mean([relative(one(), truth) ** 2 for _ in range(5)])))
             points.append({"way": way, "error": error, "share": 1})
             calls.append(one)
     for point, seconds in zip(points, best_seconds(*calls, repeats=25), strict=True):

@@ -20,7 +20,7 @@ from saferank.objectives import OBJECTIVES, Context, Terms
 from saferank.objectives.goals import QueryBlock, ValueGradient
 from saferank.objectives.in_exposures import ExposureGoal
 from saferank.objectives.in_pairs import LambdaGoal
-from saferank.plackett_luce import exposure
+from saferank.plackett_luce import expected_ndcg, exposure
 
 USERS = trust_bias()
 WORLD = synthetic("small", queries=6, seed=1).train
@@ -179,6 +179,65 @@ def test_the_unbounded_lambda_is_lambdaranks():
                 wanted[i] += push
                 wanted[j] -= push
     assert gradient[first:last] == pytest.approx(wanted, abs=1e-12)
+
+
+def lambda_loss(scores, gain, weights, at, name):
+    """Wang et al.'s weighted logistic loss of one query, with the ranks of the scores `at`."""
+    rank = np.argsort(np.argsort(-at))  # from 0
+    w = lambda r: weights[r] if r < len(weights) else 0.0  # noqa: E731
+    total = 0.0
+    for i in range(scores.size):
+        for j in range(scores.size):
+            if gain[i] > gain[j] and min(rank[i], rank[j]) < len(weights):
+                apart, between = abs(rank[i] - rank[j]), gain[i] - gain[j]
+                near = abs(w(apart - 1) - w(apart))
+                weight = {
+                    "ndcg-loss1": (gain[i] - gain.min()) * w(rank[i]),
+                    "ndcg-loss2": near * between,
+                    "ndcg-loss2++": (abs(w(rank[i]) - w(rank[j])) + 10 * near) * between,
+                }[name]
+                total += weight * np.log1p(np.exp(scores[j] - scores[i]))
+    return total
+
+
+@pytest.mark.parametrize("name", ["ndcg-loss1", "ndcg-loss2", "ndcg-loss2++"])
+def test_lambda_loss_pushes_down_its_weighted_logistic_loss(name):
+    judged = goal_of(name, WEIGHTS, kind=LambdaGoal).value_and_gradient(PRODUCTION, PLACE, None)
+    first, last = WORLD.offsets[1], WORLD.offsets[2]
+    scores, gain = PRODUCTION[first:last], GAIN[first:last]
+    for d in range(last - first):
+        step = 1e-5 * np.eye(last - first)[d]
+        down = lambda_loss(scores - step, gain, WEIGHTS, scores, name)
+        down -= lambda_loss(scores + step, gain, WEIGHTS, scores, name)
+        got = judged.gradient[first + d] * WORLD.queries
+        assert got == pytest.approx(down / 2e-5, rel=1e-6, abs=1e-8)
+
+
+@pytest.mark.parametrize("scorer", ["linear", "trees"])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"method": "prpo", "gradient": "stochastic-rank", "samples": 50, "delta": 0.2},
+        {"method": "dr", "objective": "ndcg-loss1"},
+        {"method": "dr", "objective": "ndcg-loss2"},
+        {"method": "dr", "objective": "ndcg-loss2++"},
+    ],
+    ids=["stochastic-rank", "loss1", "loss2", "loss2++"],
+)
+def test_the_optimisers_named_by_the_paper_learn_for_nets_and_for_trees(scorer, changes):
+    world = synthetic("small", queries=60, seed=0)
+    settings = Settings(
+        steps=40, learning_rate=0.05, min_validation_interval=20, rounds=15, leaves=7, shrinkage=0.3
+    )
+    shown = np.zeros(world.train.documents)
+    counts = simulate(world.train, shown, USERS, sessions=10**6, seed=0, judge=0)
+    ranker = learn(world.train, counts, USERS, production=shown, scorer=scorer, settings=settings,
+                   start="scratch", **changes)  # fmt: skip
+    ndcg = [
+        expected_ndcg(scores, world.test.labels, world.test.offsets, 5).mean()
+        for scores in (ranker.scores(world.test), np.zeros(world.test.documents))
+    ]
+    assert ndcg[0] > ndcg[1] + 0.05
 
 
 def test_production_is_the_fixed_point_of_bounded_lambdas_at_delta_one():

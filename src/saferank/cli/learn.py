@@ -88,6 +88,14 @@ class _Recipe:
             help="For dm and dr: posterior, likelihood, cross-entropy.", show_default=False
         ),
     ] = None
+    gradient: Annotated[
+        str | None,
+        typer.Option(
+            help="exact, or by sampling: reinforce, pl-rank, stochastic-rank, "
+            "stochastic-rank-gumbel. [exact]",
+            show_default=False,
+        ),
+    ] = None
 
     def changes(self, click_model: ClickModel | None) -> dict[str, Any]:
         """What is asked for, as parts of a `Recipe`."""

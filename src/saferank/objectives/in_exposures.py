@@ -55,6 +55,20 @@ class Context:
         return self.click_model
 
 
+class PairWeights(NamedTuple):
+    """What a pair of documents is weighted by, where an objective pushes pairs apart."""
+
+    swap: float = 1.0
+    """Times what exchanging their ranks would change: LambdaRank."""
+    gap: float = 0.0
+    """Times what ranks as far apart from the first on would change: NDCG-Loss2."""
+    own: float = 0.0
+    """Times what the better one is worth where it stands: NDCG-Loss1."""
+
+
+LAMBDARANK = PairWeights()
+
+
 def _no_limits(terms: Terms) -> tuple[Floats, Floats]:
     return np.full_like(terms.gain, -np.inf), np.full_like(terms.gain, np.inf)
 
@@ -152,6 +166,7 @@ class Objective:
     risk_weight: float = 0.0
     limits: Callable[[Terms], tuple[Floats, Floats]] = _no_limits
     """Exposures below and above which nothing more is lost or paid: what pairs are weighted by."""
+    pairs: PairWeights = LAMBDARANK
     goal: Callable[[Objective, Queries], Goal] = exposure_goal
     """What makes a goal of it on some queries."""
 

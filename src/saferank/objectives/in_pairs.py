@@ -16,6 +16,13 @@ never both positive: the pair is pushed the way that pays,
 .. math:: \lambda_{ij} = \Delta_{ij}\,\sigma(s_j - s_i) \text{ where } \Delta_{ij} > 0 ,
 
 and not at all where neither does: production itself at :math:`\delta = 1` is a fixed point.
+
+LambdaLoss (Wang et al., 2018) derives pair weights as bounds of a metric. Its NDCG-Loss2 moves the
+weight between ranks as far apart as the pair, counted from the first,
+:math:`\delta w = w_{|r_i - r_j|} - w_{|r_i - r_j| + 1}`, in place of :math:`\Delta w`; NDCG-Loss2++
+adds ten times that to LambdaRank's; NDCG-Loss1 weighs a pair by the better document alone,
+:math:`(\mu_i - \min_q \mu)\, w_{r_i}` (gains above the query's lowest: rankings do not differ in
+what is taken off). Weights beyond the first K ranks are 0 in each.
 """
 
 from __future__ import annotations
@@ -28,7 +35,7 @@ from saferank._core import flat
 from saferank._core.flat import Floats, Ints
 from saferank._core.kernels import kernel, parallel_kernel
 from saferank.objectives.goals import Goal, QueryBlock, RiskPenalised, ValueGradient
-from saferank.objectives.in_exposures import Objective, Queries, Terms
+from saferank.objectives.in_exposures import Objective, PairWeights, Queries, Terms
 from saferank.plackett_luce import exposure
 
 
@@ -38,6 +45,11 @@ def _change(gain: float, low: float, high: float, omega: float, moved: float) ->
     if gain >= 0:
         return gain * (min(omega + moved, high) - min(omega, high))
     return gain * (max(omega + moved, low) - max(omega, low))
+
+
+@kernel
+def _weight(weights: Floats, rank: int) -> float:
+    return float(weights[rank]) if rank < weights.size else 0.0
 
 
 @parallel_kernel
@@ -51,21 +63,35 @@ def _lambdas(
     gain: Floats,
     low: Floats,
     high: Floats,
+    pairs: tuple[float, float, float],
     push: Floats,
     bend: Floats,
 ) -> None:
+    swap, gap, own = pairs
     for query in range(start, stop):
         first, last = offsets[query], offsets[query + 1]
+        lowest = gain[first:last].min() if last > first else 0.0
         order = first + np.argsort(-scores[first:last], kind="mergesort")
         for rank in range(min(weights.size, last - first)):
             for other in range(rank + 1, last - first):
-                apart = weights[rank] - (weights[other] if other < weights.size else 0.0)
+                apart = _weight(weights, rank) - _weight(weights, other)
+                ranks = other - rank
+                near = _weight(weights, ranks - 1) - _weight(weights, ranks)
                 for turn in range(2):
                     up, down = order[rank], order[other]
                     if turn == 1:
                         up, down = down, up
-                    change = _change(gain[up], low[up], high[up], omega[up], apart)
-                    change += _change(gain[down], low[down], high[down], omega[down], -apart)
+                    change = 0.0
+                    for factor, moved in ((swap, apart), (gap, near)):
+                        if factor != 0:
+                            lifted = _change(gain[up], low[up], high[up], omega[up], moved)
+                            lowered = _change(
+                                gain[down], low[down], high[down], omega[down], -moved
+                            )
+                            change += factor * (lifted + lowered)
+                    if own != 0 and gain[up] > gain[down]:
+                        at = _weight(weights, rank if turn == 0 else other)
+                        change += own * (gain[up] - lowest) * at
                     if change > 0:
                         wrong = 1 / (1 + np.exp(scores[up] - scores[down]))
                         push[up] += change * wrong
@@ -80,12 +106,15 @@ def lambdas(
     offsets: Ints,
     omega: Floats,
     gain: Floats,
-    low: Floats,
-    high: Floats,
+    limits: tuple[Floats, Floats],
+    pairs: PairWeights,
 ) -> tuple[Floats, Floats]:
     """Push up and curvature of each score, from the pairs with one of them in the first K ranks."""
     push, bend = np.zeros(scores.size), np.zeros(scores.size)
-    _lambdas(offsets.size - 1, scores, weights, offsets, omega, gain, low, high, push, bend)
+    factors = (pairs.swap, pairs.gap, pairs.own)
+    _lambdas(
+        offsets.size - 1, scores, weights, offsets, omega, gain, *limits, factors, push, bend
+    )  # fmt: skip
     return push, bend
 
 
@@ -108,8 +137,8 @@ class LambdaGoal(RiskPenalised):
         terms = Terms(*(term[place.positions] for term in self.terms))
         share = flat.repeat_per_document(self.share[place.queries], place.offsets)
         value = self.objective.reward(omega, terms).value
-        low, high = self.objective.limits(terms)
-        push, bend = lambdas(scores, self.weights, place.offsets, omega, terms.gain, low, high)
+        limits, pairs = self.objective.limits(terms), self.objective.pairs
+        push, bend = lambdas(scores, self.weights, place.offsets, omega, terms.gain, limits, pairs)
         sums = flat.query_sums(share * value, place.offsets)
         return ValueGradient(sums, np.zeros_like(sums), share * push, share * bend)
 

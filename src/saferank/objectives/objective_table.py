@@ -12,7 +12,7 @@ from saferank._core.flat import Floats
 from saferank._core.value_slope import ValueSlope
 from saferank.errors import require
 from saferank.objectives import action, exposure
-from saferank.objectives.in_exposures import Context, Objective, Terms
+from saferank.objectives.in_exposures import Context, Objective, PairWeights, Terms
 from saferank.objectives.in_pairs import pair_goal
 from saferank.objectives.in_rankings import ranking_goal
 
@@ -86,6 +86,21 @@ def _lambda_prpo(context: Context) -> Objective:
         return exposure.prpo_limits(terms.omega0, context.delta)
 
     return replace(_prpo(context), goal=pair_goal, limits=limits)
+
+
+def _ndcg_loss1(context: Context) -> Objective:
+    """LambdaLoss's NDCG-Loss1: pairs weighted by the better document where it stands."""
+    return replace(_lambda(context), pairs=PairWeights(swap=0.0, own=1.0))
+
+
+def _ndcg_loss2(context: Context) -> Objective:
+    """LambdaLoss's NDCG-Loss2: pairs weighted by how far apart they stand."""
+    return replace(_lambda(context), pairs=PairWeights(swap=0.0, gap=1.0))
+
+
+def _ndcg_loss2_plus(context: Context) -> Objective:
+    """LambdaLoss's NDCG-Loss2++: LambdaRank's weights and ten times those of NDCG-Loss2."""
+    return replace(_lambda(context), pairs=PairWeights(gap=10.0))
 
 
 def _safe(context: Context, *, spread: float, terms_: int) -> Objective:
@@ -176,6 +191,9 @@ OBJECTIVES: dict[str, Entry] = {
     "keep": Entry(_keep, delta="100/N"),
     "lambda": Entry(_lambda),
     "lambda-prpo": Entry(_lambda_prpo, delta="100/N"),
+    "ndcg-loss1": Entry(_ndcg_loss1),
+    "ndcg-loss2": Entry(_ndcg_loss2),
+    "ndcg-loss2++": Entry(_ndcg_loss2_plus),
     "ppo": Entry(_ppo, delta="0.5"),
     "crm": Entry(_crm, delta="0.95"),
     "vcrm": Entry(_vcrm, delta="0.95"),

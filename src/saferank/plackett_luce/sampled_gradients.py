@@ -18,6 +18,7 @@ from saferank._core import flat
 from saferank._core.flat import Floats, Ints
 from saferank._core.seeds import generator
 from saferank.errors import require
+from saferank.plackett_luce.coordinate_gradients import stochastic_rank, stochastic_rank_gumbel
 from saferank.plackett_luce.exact import check_weights, exposure_gradient
 from saferank.plackett_luce.sampling import log_remaining, sample_query
 
@@ -111,7 +112,13 @@ def exact(
     return exposure_gradient(scores, weights, offsets, slope)
 
 
-GRADIENTS: dict[str, Gradient] = {"exact": exact, "reinforce": reinforce, "pl-rank": pl_rank}
+GRADIENTS: dict[str, Gradient] = {
+    "exact": exact,
+    "reinforce": reinforce,
+    "pl-rank": pl_rank,
+    "stochastic-rank": stochastic_rank,
+    "stochastic-rank-gumbel": stochastic_rank_gumbel,
+}
 
 
 @dataclass(frozen=True, eq=False)
