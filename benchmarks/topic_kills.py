@@ -102,7 +102,9 @@ class Tally:
     def add(self, number: signal.Signals, code: int, *, left: bool) -> None:
         """One kill: the exit code of the process, and whether it left temporary files."""
         self.kills[number.name] = self.kills.get(number.name, 0) + 1
-        self.wrong_exit += code != (-number if number == signal.SIGKILL else 128 + number)
+        # -number: Python was still starting, or its work was done; shells say 128 + number of both
+        expected = (-number,) if number == signal.SIGKILL else (-number, 128 + number)
+        self.wrong_exit += code not in expected
         self.littered += left
         self.litter += left and number == signal.SIGTERM
 

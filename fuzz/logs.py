@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import saferank as sr
 from fuzz.outcomes import ensure
 from fuzz.readers import small_world
-from fuzz.tables import mutate_parquet, to_bytes
+from fuzz.tables import mutate_parquet, statistics_hold, to_bytes
 from fuzz.target import Target
 from saferank.counts import Counts
 from saferank.counts.counts_file import save_counts
@@ -54,9 +54,13 @@ def _read_log(data: bytes, folder: Path) -> None:
 
 
 def _reread(path: Path) -> pa.Table | None:
-    """The table by another reader; none where that stops at a header the engine does not need."""
+    """The table by another reader; none where it is damaged in what one of both does not look at.
+
+    That is a header that the engine does not need, or statistics that contradict the values.
+    """
     try:
-        return pq.ParquetFile(path).read()
+        file = pq.ParquetFile(path)
+        return file.read() if statistics_hold(file) else None
     except OSError:
         return None
 

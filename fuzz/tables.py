@@ -36,6 +36,35 @@ def to_bytes(table: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
+def statistics_hold(file: pq.ParquetFile) -> bool:
+    """Whether smallest and largest values and gaps are as a file says of itself.
+
+    Engines believe it: of a damaged file that contradicts itself no reading is the right one.
+    """
+    for group in range(file.metadata.num_row_groups):
+        table = file.read_row_group(group)
+        for at, name in enumerate(table.column_names):
+            if file.metadata.num_columns != table.num_columns:
+                continue  # columns of several leaves
+            said = file.metadata.row_group(group).column(at).statistics
+            column = table.column(at)
+            if said is None or file.schema.column(at).path != name:
+                continue
+            if said.has_null_count and said.null_count != column.null_count:
+                return False
+            if said.has_min_max and not _between(column, said.min, said.max):
+                return False
+    return True
+
+
+def _between(column: pa.ChunkedArray, low: Any, high: Any) -> bool:
+    values = [value for value in column.to_pylist() if value is not None and value == value]
+    try:
+        return all(low <= value <= high for value in values)
+    except TypeError:  # kept in another type than it is shown in
+        return True
+
+
 def mutate_parquet(data: bytes, rng: random.Random, others: Sequence[bytes]) -> bytes:
     """A table with another column, type, value or row; the bytes where that cannot be."""
     if rng.random() < 0.3:

@@ -117,6 +117,20 @@ def test_a_signal_unwinds_the_stack(
     assert signal.getsignal(number) == before
 
 
+def test_a_signal_in_code_made_of_text_ends_as_any_other(tmp_path: Path) -> None:
+    """Python notes a `KeyboardInterrupt` that leaves `exec`, and would end by SIGINT later on."""
+    (tmp_path / "program.py").write_text(
+        "import signal, sys\n"
+        "from saferank.cli import ending\n"
+        "sys.exit(ending.run(lambda **_: exec('signal.raise_signal(signal.SIGTERM)')))\n"
+    )
+    end = subprocess.run(
+        [sys.executable, "-m", "program"], cwd=tmp_path, capture_output=True, text=True,
+        check=False, env={**os.environ, "PYTHONPATH": str(SOURCES)},
+    )  # fmt: skip
+    assert (end.returncode, end.stderr) == (128 + signal.SIGTERM, STOPPED)
+
+
 def test_options_that_are_not_known(log: Path) -> None:
     for arguments in (
         ["count", log, "--nonsense", "1"],

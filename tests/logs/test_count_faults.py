@@ -116,6 +116,23 @@ def test_a_full_disk(tmp_path: Path) -> None:
     assert listed == "", "nothing is left on the disk"
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("h.csv", "query_id,doc_id,rank,click\n"), ("h.csv", "query_id,doc_id,rank,click\r\n\r\n"),
+     ("e.csv", ""), ("e.jsonl", "\n")],
+)  # fmt: skip
+def test_a_file_without_rows(tmp_path: Path, name: str, content: str) -> None:
+    """Of a CSV with a header only nobody knows the types; beside one with rows it adds none."""
+    path = tmp_path / name
+    path.write_text(content)
+    for read in (sr.logs.count, sr.logs.check_log):
+        with pytest.raises(InputError, match=r"must have rows to count; .* has none"):
+            read(path)
+    if content and path.suffix == ".csv":
+        (tmp_path / "day.csv").write_text("query_id,doc_id,rank,click\nq,a,1,0\n")
+        assert sr.logs.count([path, tmp_path / "day.csv"]).rows == 1
+
+
 def test_a_truncated_file(tmp_path: Path) -> None:
     log = generated(tmp_path / "log.parquet", 10_000)
     log.write_bytes(log.read_bytes()[:-100])

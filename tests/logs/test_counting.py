@@ -76,7 +76,7 @@ def test_a_small_log(tmp_path: Path) -> None:
     assert table.report.to_dict() == {
         "rows": 5, "impressions": 5, "clicks": 2, "groups": 4, "queries": 2, "ranks": 2,
         "sessions": None, "duplicates": 0, "beyond": 0, "bad": (),
-        "excluded": 0, "from_zero": False, "recorded": False,
+        "excluded": 0, "repeats": None, "from_zero": False, "recorded": False,
             "split": {"by": "query", "judge": 0.2, "seed": 0},
         "learn_sessions": None, "judge_sessions": None, "judge_impressions": 4, "judge_queries": 1,
     }  # fmt: skip
@@ -209,12 +209,22 @@ def test_the_cut_tells_the_rest(tmp_path: Path) -> None:
     assert (table.report.beyond, table.report.rows, table.report.bad_rows) == (3, 5, 0)
 
 
+RANK = "`rank` must be a whole number of at least 1, at most 2147483647"
 BAD = [
     ("query_id", row(None, 1, 1, 0), "`query_id` must not be missing"),
     ("doc_id", row(1, None, 1, 0), "`doc_id` must not be missing"),
-    ("rank", row(1, 1, None, 0), "`rank` must be a whole number of at least 1"),
-    ("rank", row(1, 1, -3, 0), "`rank` must be a whole number of at least 1"),
-    ("rank", row(1, 1, 2**40, 0), "`rank` must be a whole number of at least 1"),
+    ("rank", row(1, 1, None, 0), RANK),
+    ("rank", row(1, 1, -3, 0), RANK),
+    (
+        "rank",
+        row(1, 1, 2**40, 0),
+        "`rank` must be a whole number of at least 1, at most 2147483647",
+    ),
+    (
+        "rank",
+        row(1, 1, 2**63 - 1, 0),
+        "`rank` must be a whole number of at least 1, at most 2147483647",
+    ),
     ("click", row(1, 1, 1, None), "`click` must not be missing"),
     ("click", row(1, 1, 1, 2), "`click` must be 0 or 1"),
 ]
@@ -256,6 +266,44 @@ def test_a_row_that_breaks_several_rules_is_counted_once(tmp_path: Path) -> None
     table = sr.logs.count(log, skip_bad=True)
     assert table.report is not None
     assert table.report.bad_rows == 1
+
+
+def test_a_document_at_two_ranks_of_a_session_is_told(tmp_path: Path) -> None:
+    """It is counted at both; repeated rows, other queries and other sessions are no such thing."""
+    fine = [row("q", "d", 1, 0, session_id="s2"), row("q", "d", 1, 1, session_id="s2"),
+            row("r", "d", 3, 0, session_id="s2"), row("q", "d", 2, 0, session_id="s3")]  # fmt: skip
+    table = sr.logs.count(write(tmp_path / "fine.parquet", fine))
+    assert table.report is not None
+    assert table.report.repeats is None
+    twice = [row("q", "d", 3, 0, session_id="s1"), row("q", "d", 1, 1, session_id="s1")]
+    table = sr.logs.count(write(tmp_path / "log.parquet", [*fine, *twice]))
+    assert found(table)["q", "d", 3] == (1, 0)
+    assert table.report is not None
+    (said,) = [one for one in table.report.sentences() if "several ranks" in one]
+    assert said == (
+        "1 of 3 sessions looked at show a document at several ranks (for example session_id 's1' "
+        "shows 'd' at ranks 1 and 3 of query_id 'q'): counted at each of them."
+    )
+    health = sr.logs.check_log(tmp_path / "log.parquet")
+    (finding,) = [one for one in health.findings if one.name == "repeated documents"]
+    assert (finding.value, finding.severity) == (1, "warning")
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_of_many_sessions_some_are_looked_at_for_repeats(
+    monkeypatch: pytest.MonkeyPatch, text: bool
+) -> None:
+    monkeypatch.setattr("saferank.logs.repeats.MOST", 64)
+    rows = [
+        row(number % 7, 0, rank, 0, session_id=f"s{number}" if text else number)
+        for number in range(1000)
+        for rank in (1, 2)
+    ]
+    report = sr.logs.count(pa.Table.from_pylist(rows)).report
+    assert report is not None
+    assert report.repeats is not None
+    assert report.repeats.sessions == report.repeats.looked_at
+    assert 20 <= report.repeats.looked_at <= 64 + 40
 
 
 def test_two_documents_at_a_rank_are_named(tmp_path: Path) -> None:

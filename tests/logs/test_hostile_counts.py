@@ -163,3 +163,10 @@ def test_passwords_of_engines_are_not_told() -> None:
     with pytest.raises(InputError, match="nosuch") as error:
         sr.logs.count("t", engine="nosuch://me:secret@host/db")
     assert "secret" not in str(error.value)
+
+
+def test_rows_that_statistics_leave_out_are_missed() -> None:
+    """Joins pass over the one row of this damaged file, whose statistics say other ids."""
+    corpus = Path(__file__).parents[2] / "fuzz" / "corpus" / "counts"
+    with pytest.raises(InputError, match="its statistics leave rows out"):
+        sr.logs.read_counts(corpus / "statistics-leave-the-query-out")

@@ -14,6 +14,7 @@ import pytest
 
 from saferank.counts.hashing import Hash
 from saferank.logs.conditions import filtered
+from saferank.logs.repeats import rank_spans
 from saferank.logs.schema import read_log
 from saferank.logs.tally import sessions, tally
 
@@ -42,6 +43,7 @@ def expressions(dialect: str) -> dict[str, Any]:
         "summed_in_parts": tally(read_log(PARTS)),
         "sessions": tally(by_session),
         "sessions_of_queries": sessions(by_session),
+        "ranks_of_documents": rank_spans(by_session, 0, dialect),
     }
 
 

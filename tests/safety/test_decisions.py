@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from saferank._core.flat import query_of
-from saferank.clicks import simulate, trust_bias
+from saferank.clicks import ClickModel, simulate, trust_bias
 from saferank.data import synthetic
 from saferank.errors import InputError
 from saferank.evaluation import Interval
@@ -129,3 +129,15 @@ def test_the_next_step_is_one_that_helps(guard):
     assert step(0.2, 0.0).startswith("Judge it by more sessions")
     assert "Let it vary" in step(0.01, 0.19)
     assert ("certify with --guard" in step(0.2, 0.0)) is not guard
+
+
+def test_no_number_is_told_where_estimates_cannot_be():
+    """A click model that takes clicks for ten times as telling as they are."""
+    wrong = ClickModel(alpha=USERS.alpha / 10, beta=USERS.beta / 10)
+    found = assess(3 * GOOD, DATA, production=OLD, counts=COUNTS, click_model=wrong)
+    assert not found.decision.ship
+    assert "outside what is possible" in found.decision.sentence
+    for name in ("new", "production", "difference", "bound", "clicks", "doubts"):
+        assert getattr(found, name) is None, name
+    assert found.support is not None
+    assert judge(3 * GOOD).new is not None

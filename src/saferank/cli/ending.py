@@ -21,6 +21,14 @@ _BAD_PATHS: Final = {
 }  # fmt: skip
 
 
+class Stopped(KeyboardInterrupt):
+    """A signal has come: like Ctrl-C, but of a class of its own.
+
+    Where a `KeyboardInterrupt` itself leaves `exec` (dataclasses and kernels are made by it),
+    Python remembers it, and `python -m` ends by SIGINT later on, whatever the exit code.
+    """
+
+
 class Command(Protocol):
     """What Typer makes of an app."""
 
@@ -56,7 +64,7 @@ def _signals() -> Iterator[list[int]]:
     def stop(number: int, frame: FrameType | None) -> None:
         del frame
         received.append(number)
-        raise KeyboardInterrupt
+        raise Stopped
 
     before = {}
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

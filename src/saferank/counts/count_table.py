@@ -37,6 +37,21 @@ class BrokenRule:
 
 
 @dataclass(frozen=True)
+class Repeats:
+    """Sessions with a document at several ranks, of those that were looked at."""
+
+    sessions: int
+    looked_at: int
+    example: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.sessions:,} of {self.looked_at:,} sessions looked at show a document at "
+            f"several ranks (for example {self.example})"
+        )
+
+
+@dataclass(frozen=True)
 class CountReport:
     """What counting a log found."""
 
@@ -57,6 +72,8 @@ class CountReport:
     """Rows at ranks below the cut, left out."""
     bad: tuple[BrokenRule, ...] = ()
     """Rules that rows break; those rows are left out."""
+    repeats: Repeats | None = None
+    """Sessions with a document at several ranks; it is counted at each of them."""
     excluded: int = 0
     """Rows that an exclusion list leaves out; they are not among `rows`."""
     from_zero: bool = False
@@ -101,6 +118,8 @@ class CountReport:
             sentences.append(
                 f"{self.duplicates:,} rows repeat another of their session: counted once."
             )
+        if self.repeats:
+            sentences.append(f"{self.repeats}: counted at each of them.")
         if self.beyond:
             sentences.append(f"{self.beyond:,} rows lie beyond the cut and are left out.")
         if self.excluded:

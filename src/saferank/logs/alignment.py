@@ -138,8 +138,9 @@ def align(
                 f"{unknown['unknown_documents']:,}, for example {unknown['example']}; --skip-bad "
                 f"(skip_bad=True in Python) leaves them out."
             )
-        aligned = tables.arrays(top)
-        return aligned, _alignment(aligned, unknown, tables.beyond(top), tables.parts.split)
+        aligned, beyond = tables.arrays(top), tables.beyond(top)
+        tables.check_complete(aligned, beyond + unknown["unknown_impressions"])
+        return aligned, _alignment(aligned, unknown, beyond, tables.parts.split)
 
 
 def read_counts(path: str | Path, *, ranks: int | None = None) -> Counts:
@@ -169,7 +170,10 @@ def read_counts(path: str | Path, *, ranks: int | None = None) -> Counts:
 def arrays_of(counts: CountTable, *, ranks: int | None = None) -> Counts:
     """Counts by ids as arrays, without items."""
     with _tables(counts, None, EngineChoice()) as tables:
-        return tables.arrays(tables.top(ranks))
+        top = tables.top(ranks)
+        arrays = tables.arrays(top)
+        tables.check_complete(arrays, tables.beyond(top))
+        return arrays
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,6 +220,16 @@ class _Tables:
     def beyond(self, top: int) -> int:
         far = self.counts.filter(self.counts["rank"] > top)
         return int(total(far.impressions).to_pyarrow().as_py() or 0)
+
+    def check_complete(self, arrays: Counts, left_out: int) -> None:
+        """Refuse counts of which rows were lost on the way.
+
+        Engines believe a file's statistics: where those of a damaged file leave its values out,
+        joins pass over its rows.
+        """
+        whole = int(total(self.counts.impressions).to_pyarrow().as_py() or 0)
+        if whole != int(arrays.impressions.sum()) + left_out:
+            raise InputError("the counts must be a whole file; its statistics leave rows out.")
 
     def unknown(self, top: int) -> dict[str, Any]:
         """Documents without an item, what they count, and one of them."""

@@ -22,6 +22,7 @@ from saferank.logs.drawn_parts import draw
 from saferank.logs.engines.running import DuckDB, Engine, opened
 from saferank.logs.exclusions import ExclusionList, Exclusions
 from saferank.logs.parts import Parts
+from saferank.logs.repeats import find_repeats
 from saferank.logs.said_sessions import check_enough_sessions
 from saferank.logs.schema import BEYOND, RANK_RULE, Log, columns_of, identity, read_log, unit_of
 from saferank.logs.settled_split import metadata_of, settle_split
@@ -249,6 +250,8 @@ def counted(
         report = _report(running, tallied, by_query, read)
         if before is not None:
             report = replace(report, excluded=_number(running, before) - report.rows)
+        if read.has_sessions and report.sessions:
+            report = replace(report, repeats=find_repeats(running, read, report.sessions))
         sketches = _sketches(running, table, names, read, source, report)
         yield Counted(report, running, local, tallied, by_query, read, split, folder, sketches)
 

@@ -102,7 +102,8 @@ def read_log(
     cuts at that rank, counted from 1 whatever the log's first rank (`rank_from`) is. With
     `parts=False` counts in parts are taken together.
     """
-    require(top is None or 1 <= top < HIGHEST_RANK, "top", "at least 1", top)
+    top_rule = f"at least 1 and below {HIGHEST_RANK}"
+    require(top is None or 1 <= top < HIGHEST_RANK, "top", top_rule, top)
     require(rank_from in (0, 1), "rank_from", "0 or 1", rank_from)
     names = columns_of(columns)
     summed = _is_summed(table.columns, names, dict(columns or {}))
@@ -243,8 +244,8 @@ def _summed_checks(source: Any, rank_from: int) -> tuple[dict[str, Any], list[Ch
     broken = [
         *_missing(source, "query_id", "doc_id"),
         bad_rank,
-        (bad_impressions, "`impressions` must be a whole number of at least 0"),
-        (bad_clicks, "`clicks` must be a whole number of at least 0"),
+        (bad_impressions, f"`impressions` must be a whole number of at least 0, at most {MOST}"),
+        (bad_clicks, f"`clicks` must be a whole number of at least 0, at most {MOST}"),
         (clicks > impressions, "`clicks` must be at most `impressions`"),
     ]
     if "part" in source.columns:
@@ -273,9 +274,10 @@ RANK_RULE = "`rank` must be a whole number of at least "
 
 def _rank(column: Any, rank_from: int) -> tuple[Any, Check]:
     """Ranks counted from 1, and the rule of the log's own."""
-    rank, bad = _whole(column, "rank", rank_from, HIGHEST_RANK - 1 + rank_from)
+    highest = HIGHEST_RANK - 1 + rank_from
+    rank, bad = _whole(column, "rank", rank_from, highest)
     counted = rank if rank_from == 1 else rank.cast("int64") + (1 - rank_from)
-    return counted, (bad, f"{RANK_RULE}{rank_from}")
+    return counted, (bad, f"{RANK_RULE}{rank_from}, at most {highest}")
 
 
 def _missing(source: Any, *names: str) -> list[Check]:

@@ -22,7 +22,7 @@ def sketch_of(running: Engine, table: Any, hashed: Hash | None, sessions: int) -
     """
     bits = bits_for(sessions)
     column = table.session_id
-    chosen = table.filter(column.notnull(), _ends(column, bits, running.name))
+    chosen = table.filter(column.notnull(), ends_in_zeros(column, bits, running.name))
     if "unit" in table.columns:
         chosen = chosen.group_by("session_id").agg(unit=chosen.unit.min())
     else:
@@ -42,7 +42,7 @@ def _hash(engine: str, seed: int) -> Hash:
     return Hash(1.0, seed, engine)
 
 
-def _ends(column: Any, bits: int, engine: str) -> Any:
+def ends_in_zeros(column: Any, bits: int, engine: str) -> Any:
     """Whether the hash of an id ends in so many zero bits."""
     import ibis
 
@@ -61,7 +61,7 @@ def _ends(column: Any, bits: int, engine: str) -> Any:
     number = _number(column, engine)
     if number is None:
         return reduce(and_, tests)
-    return number.isnull().ifelse(reduce(and_, tests), _ends(number, bits, engine))
+    return number.isnull().ifelse(reduce(and_, tests), ends_in_zeros(number, bits, engine))
 
 
 def _value(column: Any, engine: str) -> Any:

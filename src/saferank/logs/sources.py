@@ -181,8 +181,12 @@ def check_columns(files: Files, columns: Iterable[str]) -> None:
     """Refuse files whose columns cannot be told, before any engine starts."""
     if files.format == "parquet":
         _check_parquet(files, columns)
-    elif files.format == "csv":
+        return
+    if files.format == "csv":
         _check_csv(files, columns)
+    header = 1 if files.format == "csv" else 0
+    if all(_lines_at_start(path) <= header for path in files.paths):
+        raise InputError(f"the log must have rows to count; {files.paths[0]!r} has none.")
 
 
 def _check_parquet(files: Files, columns: Iterable[str]) -> None:
@@ -220,9 +224,17 @@ def _check_csv(files: Files, columns: Iterable[str]) -> None:
 
 
 def _first_line(path: str) -> str:
+    return _start(path).split(b"\n", 1)[0].decode("utf-8-sig", "replace")
+
+
+def _lines_at_start(path: str) -> int:
+    """Lines that are not blank in what is looked at of a file."""
+    return sum(bool(line.strip()) for line in re.split(rb"[\r\n]", _start(path)))
+
+
+def _start(path: str) -> bytes:
     with refuse_damaged(path), pa.input_stream(path) as stream:
-        start = stream.read(_LONGEST_HEADER)
-    return bytes(start).split(b"\n", 1)[0].decode("utf-8-sig", "replace")
+        return bytes(stream.read(_LONGEST_HEADER))
 
 
 def _footer(path: str) -> list[pa.Field]:

@@ -188,7 +188,6 @@ def _by_clicks(
         misfits=find_misfits(click_model, fit, judged),
     )
     clicks = click_change(*served.compared(evidence, click_model.alpha), rule, rows)
-    supported = estimates.evaluation.support.refusal() is None
     test = estimates.test(
         clicks, certificate, rule, flatters=flatters is not None,
         independent=can_tell(ranker, counts),
@@ -206,8 +205,8 @@ def _by_clicks(
         guarded=rule.guard,
         log=log_facts(fit, counts, judged, click_model),
     )
-    if not supported:
-        return assessment  # no support, no number
+    if not estimates.tell(rule):
+        return assessment  # no support, or nothing that can be: no number
     new, old = (
         interval(scores, rule.interval, rule.confidence)
         for scores in (estimates.evaluation.new, estimates.evaluation.production)

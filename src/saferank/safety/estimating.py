@@ -79,8 +79,7 @@ class Estimates:
         independent: bool,
     ) -> ClickTest:
         """What the clicks say of what would be served, and what speaks against it."""
-        production = interval(self.evaluation.production, rule.interval, rule.confidence)
-        problems = self._problems(self.difference, production)
+        problems = self._problems(rule)
         assumes = (
             certificate.assumptions[3],
             *_short_lists(self.filled),
@@ -91,19 +90,27 @@ class Estimates:
             problems, assumes, flatters, independent,
         )  # fmt: skip
 
-    def _problems(self, difference: Interval, production: Interval) -> tuple[str, ...]:
+    def tell(self, rule: Rule) -> bool:
+        """Whether there are numbers to tell: the log has support, and they can be at all."""
+        return self.evaluation.support.refusal() is None and self._possible(rule)
+
+    def _possible(self, rule: Rule) -> bool:
+        """Whether what the intervals hold can be: utilities of 0 to the largest."""
+        production = interval(self.evaluation.production, rule.interval, rule.confidence)
+        margin = 1e-9 * self.largest
+        return (
+            self.difference.lower <= self.largest + margin
+            and self.difference.upper >= -self.largest - margin
+            and production.lower <= self.largest + margin
+            and production.upper >= -margin
+        )
+
+    def _problems(self, rule: Rule) -> tuple[str, ...]:
         problems = [*self.misfits]
         refusal = self.evaluation.support.refusal()
         if refusal is not None:
             problems.append(refusal)
-        margin = 1e-9 * self.largest
-        possible = (
-            difference.lower <= self.largest + margin
-            and difference.upper >= -self.largest - margin
-            and production.lower <= self.largest + margin
-            and production.upper >= -margin
-        )
-        if not possible:
+        if not self._possible(rule):
             problems.append(
                 f"the estimates lie outside what is possible (a utility of 0 to {self.largest:.3g}"
                 f" per session), so the click model or production's policy is wrong"

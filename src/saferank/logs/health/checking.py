@@ -178,6 +178,7 @@ def _judged(
         judgements.variety(queries),
         judgements.links(documents, overlap, queries, policy_known=policy_known),
         judgements.duplicates(counted_log.report, counted_log.log.has_sessions),
+        *judgements.repeats(counted_log.report),
         judgements.robots(counted_log.report, robots),
     ]
     if by_day:

@@ -223,6 +223,18 @@ def duplicates(report: CountReport, has_sessions: bool) -> Finding:
     return Finding("duplicates", report.duplicates, "warning", meaning, advice)
 
 
+def repeats(report: CountReport) -> list[Finding]:
+    """Documents at several ranks of one session, where there are any."""
+    found = report.repeats
+    if found is None:
+        return []
+    advice = (
+        "A session is one list: use the id of the request, or leave out blocks that show results "
+        "a second time (--where). They are counted at each rank."
+    )
+    return [Finding("repeated documents", found.sessions, "warning", f"{found}.", advice)]
+
+
 def robots(report: CountReport, suspects: Robots) -> Finding:
     """Clicks that no person makes, and who makes them."""
     share = min(1.0, suspects.most_clicks / max(1, report.clicks))

@@ -1,0 +1,56 @@
+"""Documents that stand at several ranks of one session, looked for in a sample of the sessions.
+
+A session is one list, so a document has one rank in it. To look at all sessions of a large log
+would cost as much as to count it: beyond `MOST` of them a sample by hash is looked at.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from saferank.counts.count_table import Repeats
+from saferank.counts.hashing import knows_text
+from saferank.logs.engines.running import Engine
+from saferank.logs.schema import Log
+from saferank.logs.sketching import ends_in_zeros
+
+MOST = 2**17
+"""Sessions that are looked at, at most about."""
+
+
+def find_repeats(engine: Engine, log: Log, sessions: int) -> Repeats | None:
+    """Sessions that show a document at several ranks, and one of them; none where all is well.
+
+    `sessions` is about how many there are.
+    """
+    bits = max(0, math.ceil(math.log2(max(sessions, 1) / MOST)))
+    text = log.table.session_id.type().is_string()
+    if bits and text and not knows_text(engine.name):
+        return None
+    spans = rank_spans(log, bits, engine.name)
+    several = spans.first < spans.last
+    found = engine.fetch(
+        spans.agg(
+            looked_at=spans.session_id.nunique(),
+            repeating=spans.session_id.nunique(where=several),
+        )
+    ).to_pylist()[0]
+    if not found["repeating"]:
+        return None
+    ordered = spans.filter(several).order_by("session_id", "query_id", "doc_id")
+    row = engine.fetch(ordered.limit(1)).to_pylist()[0]
+    example = (
+        f"session_id {row['session_id']!r} shows {row['doc_id']!r} at ranks {row['first']} and "
+        f"{row['last']} of query_id {row['query_id']!r}"
+    )
+    return Repeats(found["repeating"], found["looked_at"], example)
+
+
+def rank_spans(log: Log, bits: int, engine: str) -> Any:
+    """First and last rank of each document in each of the sampled sessions."""
+    rows = log.kept(log.table)
+    chosen = rows.filter(ends_in_zeros(rows.session_id, bits, engine))
+    return chosen.group_by("session_id", "query_id", "doc_id").agg(
+        first=chosen["rank"].min(), last=chosen["rank"].max()
+    )
