@@ -29,7 +29,7 @@ bench: $(READY)
 
 # A million mutated inputs of everything that is read: make fuzz FUZZ="--minutes 5 --target letor".
 fuzz: $(READY)
-	PYTHONPATH=src:.:tests NUMBA_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m fuzz $(FUZZ)
+	PYTHONPATH=src:.:tests SAFERANK_THREADS=1 $(BIN)/python -m fuzz $(FUZZ)
 
 # requirements.lock has every package but torch, with hashes; .ci/lock.py says why torch is apart.
 $(READY): pyproject.toml constraints.txt requirements.lock requirements-build.lock

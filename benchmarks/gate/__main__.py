@@ -94,7 +94,7 @@ def _missing(known: dict[str, Any], methods: tuple[str, ...], path: Path) -> Ite
 
 def _run(known: dict[str, Any], methods: tuple[str, ...], options: argparse.Namespace) -> None:
     # compiled loops of two processes on two cores: one thread each
-    os.environ |= {"NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
+    os.environ |= {"SAFERANK_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
     work = list(_missing(known, methods, options.output))
     start, commit = time.perf_counter(), _commit()
     context = multiprocessing.get_context("spawn")

@@ -166,6 +166,8 @@ def test_same_seed_same_files_whatever_the_threads(tmp_path):
         textwrap.dedent("""
         import sys
         import saferank as sr
+        import saferank.learning.boosting
+        saferank.learning.boosting.SMALL = 0  # so that these few documents are shared too
         world = sr.data.synthetic("small", queries=300, seed=0)
         settings = sr.learning.Settings(rounds=10)
         ranker = sr.learn(world.train, method="skyline", scorer="trees", settings=settings)
@@ -175,8 +177,8 @@ def test_same_seed_same_files_whatever_the_threads(tmp_path):
     found = []
     for threads in ("1", "3"):
         environment = {
-            **os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": threads,
-            "NUMBA_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive",
+            **os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "SAFERANK_THREADS": threads,
+            "OMP_WAIT_POLICY": "passive",
         }  # fmt: skip
         subprocess.run([sys.executable, script, tmp_path / threads], check=True, env=environment)
         found.append(files(tmp_path / threads))

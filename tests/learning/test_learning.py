@@ -195,7 +195,7 @@ def test_a_killed_process_resumes_to_the_same_file(tmp_path):
     """)
     )
     folders = [tmp_path / "calm", tmp_path / "killed"]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "NUMBA_NUM_THREADS": "1"}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "SAFERANK_THREADS": "1"}
     subprocess.run([sys.executable, script, folders[0]], check=True, env=environment)
     kills = 0
     while not (folders[1] / "run").exists():

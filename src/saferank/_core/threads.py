@@ -3,59 +3,111 @@
 Compiled loops run without the interpreter lock, so plain threads are enough. No OpenMP and no
 threading layer of Numba's is used: some of them abort, and some hang, in a process that was forked
 or when several threads call them at once.
+
+How many threads is what `SAFERANK_THREADS` says, else the cores that the process may use. Whether
+work is shared among them is found out as it runs: what is small is not, and where shared work got
+hardly more than one core's time, as other processes hold the cores, it is done alone for a while.
+Waiting threads sleep. None of this changes a bit of any result.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar
+
+from saferank._core.cores import allowed_cores
 
 T = TypeVar("T")
 
 PIECES = 8
 """Pieces per thread, so that a slow piece does not keep the other threads waiting."""
 
+PROBE = 64
+"""The first so-manieth part of a range is done alone, and tells how long the rest would take."""
+SMALL = 4e-4
+"""Seconds of work that are not worth waking another thread for."""
+TELLING = 2e-3
+"""Seconds from which shared work tells whether it got the time of more than one core."""
+SHARED = 1.25
+"""Cores' worth of time that shared work must get to be worth it."""
+PAUSES = (0.05, 5.0)
+"""Seconds without sharing after work that got less: at first, and at most (each pause doubles)."""
+
+
+@dataclass
+class Crowding:
+    """Whether other processes hold the cores, by what shared work got of them.
+
+    >>> crowding = Crowding()
+    >>> crowding.learn(wall=0.1, processor=0.1, now=0.0)  # two threads, the time of one core
+    >>> crowding.crowded(0.01), crowding.crowded(0.06)
+    (True, False)
+    """
+
+    until: float = 0.0
+    pause: float = PAUSES[0]
+
+    def crowded(self, now: float) -> bool:
+        """Whether work is better done alone at this time."""
+        return now < self.until
+
+    def learn(self, wall: float, processor: float, now: float) -> None:
+        """Take into account what shared work got: seconds that passed, and those of processors."""
+        if wall < TELLING:
+            return
+        if processor >= SHARED * wall:
+            self.pause = PAUSES[0]
+            return
+        self.until = now + self.pause
+        self.pause = min(2 * self.pause, PAUSES[1])
+
 
 class _State:
     """What this process has; a forked child starts with a new pool, as threads do not follow."""
 
     count: int | None = None
+    stated = False
+    crowding = Crowding()
     pool: ThreadPoolExecutor | None = None
     left_behind: list[ThreadPoolExecutor] = []  # noqa: RUF012
 
 
 def threads() -> int:
-    """How many threads parallel work may use: `NUMBA_NUM_THREADS`, else the usable cores."""
+    """How many threads parallel work may use: `SAFERANK_THREADS`, else the usable cores."""
     if _State.count is None:
-        stated = os.environ.get("NUMBA_NUM_THREADS", "")
-        _State.count = int(stated) if stated.isdecimal() and int(stated) > 0 else _cores()
+        _State.count = allowed_cores()
     return _State.count
 
 
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+def free_threads() -> int:
+    """How many threads are worth using now: one while other processes hold the cores."""
+    return threads() if _shares() else 1
+
+
+def _shares() -> bool:
+    return _State.stated or not _State.crowding.crowded(time.monotonic())
 
 
 @contextmanager
 def use_threads(count: int) -> Iterator[None]:
-    """Let parallel work of this process use `count` threads inside the block.
+    """Let parallel work of this process use `count` threads inside the block, whatever it brings.
 
     >>> with use_threads(3):
     ...     threads()
     3
     """
-    before = threads()
-    _State.count = max(1, count)
+    before = threads(), _State.stated
+    _State.count, _State.stated = max(1, count), True
     try:
         yield
     finally:
-        _State.count = before
+        _State.count, _State.stated = before
 
 
 def over_range(work: Callable[[int, int], Any], count: int) -> None:
@@ -67,11 +119,19 @@ def over_range(work: Callable[[int, int], Any], count: int) -> None:
     True
     """
     workers = min(threads(), count)
-    if workers <= 1:
+    if workers <= 1 or not _shares():
         work(0, count)
         return
-    pieces = min(count, workers * PIECES)
-    cuts = [count * piece // pieces for piece in range(pieces + 1)]
+    first = 0
+    if not _State.stated:
+        first = max(1, count // PROBE)
+        start = time.thread_time()
+        work(0, first)
+        if (time.thread_time() - start) / first * (count - first) < SMALL:
+            work(first, count)
+            return
+    pieces = min(count - first, workers * PIECES)
+    cuts = [first + (count - first) * piece // pieces for piece in range(pieces + 1)]
     run_all([lambda a=a, b=b: work(a, b) for a, b in itertools.pairwise(cuts)])  # type: ignore[misc]
 
 
@@ -81,21 +141,26 @@ def run_all(calls: Sequence[Callable[[], T]]) -> list[T]:
     The calling thread takes part: however many threads wait for the pool, each gets on by itself.
     """
     workers = min(threads(), len(calls))
-    if workers <= 1:
+    if workers <= 1 or not _shares():
         return [call() for call in calls]
     results: list[Any] = [None] * len(calls)
     numbers = itertools.count()  # advanced in one step under the interpreter lock
     failed = False
+    processor: list[float] = []
 
     def take() -> None:
         nonlocal failed
+        start = time.thread_time()
         try:
             while not failed and (number := next(numbers)) < len(calls):
                 results[number] = calls[number]()
         except BaseException:
             failed = True
             raise
+        finally:
+            processor.append(time.thread_time() - start)
 
+    start = time.monotonic()
     pool = _pool()
     helpers = [pool.submit(take) for _ in range(workers - 1)]
     try:
@@ -105,13 +170,17 @@ def run_all(calls: Sequence[Callable[[], T]]) -> list[T]:
     for error in errors:
         if error is not None:
             raise error
+    now = time.monotonic()
+    _State.crowding.learn(now - start, sum(processor), now)
     return results
 
 
 def _pool() -> ThreadPoolExecutor:
     if _State.pool is None:
         # the calling thread is one of the workers
-        _State.pool = ThreadPoolExecutor(max(threads(), _cores()), thread_name_prefix="saferank")
+        _State.pool = ThreadPoolExecutor(
+            max(threads(), os.cpu_count() or 1), thread_name_prefix="saferank"
+        )
     return _State.pool
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -72,4 +73,6 @@ def _root(
 
 def main() -> None:
     """Run the command line; bad input ends with one sentence and exit code 2."""
+    # read when OpenMP is loaded, which is later: its threads (LightGBM's) sleep while they wait
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     sys.exit(ending.run(app))

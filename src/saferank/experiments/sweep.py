@@ -16,6 +16,7 @@ from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from saferank._core.cores import allowed_cores
 from saferank._core.progress import bar
 from saferank._core.scratch import remove_litter
 from saferank._core.threads import use_threads
@@ -75,12 +76,12 @@ def sweep(
 ) -> Outcome:
     """Run every job that has no result in `folder` yet.
 
-    Jobs run in `workers` processes on this machine (as many as it has cores, if not given), or on
-    the Dask cluster whose scheduler has the address `cluster`; its workers must see `folder` and
-    `data` under the same paths, and should have one thread each. A job that fails is recorded
-    with its error, and the others go on; the next sweep tries it again.
+    Jobs run in `workers` processes on this machine (as many as there are usable cores, if not
+    given), or on the Dask cluster whose scheduler has the address `cluster`; its workers must see
+    `folder` and `data` under the same paths, and should have one thread each. A job that fails is
+    recorded with its error, and the others go on; the next sweep tries it again.
     """
-    count = (os.cpu_count() or 1) if workers is None else workers
+    count = allowed_cores() if workers is None else workers
     require(count >= 1, "workers", "at least 1", count)
     store = Store(Path(folder).resolve())
     run = partial(on_cluster, address=cluster) if cluster else partial(in_processes, workers=count)

@@ -14,6 +14,7 @@ import numpy as np
 
 from saferank._core.flat import Floats
 from saferank._core.progress import Advance, bar
+from saferank._core.threads import free_threads
 from saferank.errors import require
 from saferank.learning.checkpoints import Progress, load_checkpoint, save_checkpoint
 from saferank.learning.curvature import curvature
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 EVERY = 5  # rounds between validations
 TREES = "scorer.txt"
+SMALL = 1_000_000
+"""Numbers in the features below which OpenMP's threads wait for each other more than they save."""
 
 
 class Trees:
@@ -65,6 +68,7 @@ class Boosting:
         self.settings, self.seed, self.label = run.settings, run.seed, run.label
         self.checkpoint = run.checkpoint
         self.history = History()
+        self.threads = 1 if train.data.features.size < SMALL else free_threads()
         self.round = 0
         self.now = start
         self.validation_scores = np.zeros(0)  # scores of the validation documents
@@ -122,7 +126,13 @@ class Boosting:
 
     def _newest(self, model: Any, tree: int) -> Floats:
         features = self.validation.data.features
-        scores = model.predict(features, raw_score=True, start_iteration=tree, num_iteration=1)
+        scores = model.predict(
+            features,
+            raw_score=True,
+            start_iteration=tree,
+            num_iteration=1,
+            num_threads=self.threads,
+        )
         return np.asarray(scores, dtype=np.float64)
 
     def _parameters(self) -> dict[str, Any]:
@@ -135,6 +145,7 @@ class Boosting:
             # number of threads
             "force_col_wise": True,
             "feature_pre_filter": False,
+            "num_threads": self.threads,
             "metric": "none",
             "verbosity": -1,
         }
