@@ -25,6 +25,8 @@ from saferank.logs.sources import LogName, find
 class LogRows:
     """The rows that counts are of, and how they are read.
 
+    Attributes
+    ----------
     log : files, folders, globs, or a table in memory, with a `session_id`.
     split : how the counts were split (`CountTable.split`), where only the sessions to judge by
         are meant; None for all.

@@ -40,6 +40,8 @@ LEVEL = 1e-5
 class KnownPolicy:
     """What production is known to do, and a prediction of relevance by features.
 
+    Attributes
+    ----------
     propensity : P(document at rank) in a session, documents x ranks.
     why : how it is known, in one sentence.
     predicted : one value per document that has not seen the document's own clicks; trust bias
