@@ -31,8 +31,6 @@ from saferank.cli.option_groups import with_groups
 
 app = typer.Typer(
     help="Learn a ranker from a click log, and tell whether it is safe to ship.",
-    no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 for _command in (
@@ -54,14 +52,25 @@ app.add_typer(data.app, name="data")
 app.add_typer(logs.app, name="logs")
 
 
+START_HERE = """Learn a ranker from a click log, and tell whether it is safe to ship.
+
+  saferank demo                                   the whole way on an embedded collection
+  saferank logs check LOG --items ITEMS           is my log good enough?
+  saferank simulate --rows -o clicks.parquet --items items.parquet
+                                                  a log to try the commands on
+  saferank COMMAND --help                         options, and an example
+  saferank --help                                 all commands"""
+
+
 def _version(asked: bool) -> None:
     if asked:
         typer.echo(f"saferank {saferank.__version__}")
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def _root(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
@@ -69,6 +78,8 @@ def _root(
     """Learn a ranker from a click log, and tell whether it is safe to ship."""
     del version
     speak_in_lines()
+    if context.invoked_subcommand is None:
+        typer.echo(START_HERE)
 
 
 def main() -> None:

@@ -94,6 +94,8 @@ def bias(
     """Fit alpha and beta to counts, with 95 % intervals, and say whether the log can tell.
 
     Sessions that were set aside to judge a ranker by are left out.
+
+    Example: saferank bias counts.parquet -o bias.json --chart bias.html
     """
     from saferank.clicks.bias.rank_curves import save_chart
     from saferank.learning.bias_route import fit_bias

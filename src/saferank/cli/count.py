@@ -43,6 +43,8 @@ def count(
     session_id), or is already summed (impressions, clicks instead of click). Counts come in two
     parts: sessions to learn from, and sessions to judge by, which `certify` uses. A hash of the
     session_id tells them apart; without one, whole queries are set aside.
+
+    Example: saferank count clicks/*.parquet --column rank=position -o counts.parquet
     """
     from saferank import logs
 

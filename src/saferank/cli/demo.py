@@ -21,7 +21,10 @@ def demo(
     seed: Annotated[int, typer.Option(help="Everything random comes from it.")] = 0,
     json: Json = False,
 ) -> None:
-    """Show the whole way: a production ranker, its clicks, what is learned from them."""
+    """Show the whole way: a production ranker, its clicks, what is learned from them.
+
+    Example: saferank demo -o saferank-demo
+    """
     from saferank._core.files import check_folder
     from saferank.data import inspect
     from saferank.learning.ranker import FILES
@@ -65,4 +68,5 @@ def demo(
     )
     typer.echo(f"Charts: {' and '.join(str(output / name) for name in CHARTS)}.")
     typer.echo(f"The PRPO ranker: {made.verdict}")
-    typer.echo(f"The page: {made.page}")
+    typer.echo(f"Open the page: {made.page}")
+    typer.echo("Next, with a log of your own: saferank logs check LOG --items ITEMS")

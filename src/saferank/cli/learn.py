@@ -158,6 +158,8 @@ def learn(
     """Learn a ranker from a click log; it is written to a folder, whole or not at all.
 
     A run that was killed goes on where it was when the same command is given again.
+
+    Example: saferank learn --items items.parquet --counts counts.parquet --bias bias.json -o run
     """
     from saferank import learning
     from saferank._core.files import check_folder

@@ -75,6 +75,8 @@ def check(
     """Tell whether a click log is good enough to learn from, and what is wrong with it.
 
     Exit code 3 says that it is not good enough.
+
+    Example: saferank logs check clicks.parquet --items items.parquet --chart rates.html
     """
     from saferank import data, logs, policies
     from saferank._core.charts import save_chart

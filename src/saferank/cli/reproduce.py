@@ -42,7 +42,10 @@ def reproduce(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Run the paper's study and draw its figures; stopped and started again, it goes on."""
+    """Run the paper's study and draw its figures; stopped and started again, it goes on.
+
+    Example: saferank reproduce all --preset quick
+    """
     from saferank.experiments import FIGURES, PRESETS
     from saferank.experiments import reproduce as run
     from saferank.experiments.study_page import file_names

@@ -90,6 +90,8 @@ def simulate(
 
     Production's scores are the items' `production_score`, or those of a regression on the labels of
     a few queries.
+
+    Example: saferank simulate --rows --sessions 20000 -o clicks.parquet --items items.parquet
     """
     from saferank import clicks
     from saferank.data import write_items
