@@ -21,6 +21,7 @@ extensions = [
     "sphinx_design",
     "commands",
     "mathml",
+    "notebooks",
     "rooms",
 ]
 exclude_patterns = ["figures/*.py", "_ext"]
