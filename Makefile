@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test check lint slow bench fuzz lock clean
+.PHONY: demo test check lint docs slow bench fuzz lock clean
 
 demo: $(READY)
 	$(BIN)/saferank demo
@@ -12,13 +12,17 @@ demo: $(READY)
 test: $(READY)
 	OMP_WAIT_POLICY=passive $(BIN)/pytest -n auto --dist loadgroup
 
-check: lint test
+check: lint docs test
 
 lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# The documentation site, in build/docs; a warning is an error. Open build/docs/index.html.
+docs: $(READY)
+	$(BIN)/sphinx-build -b html -q -W --keep-going docs build/docs
 
 slow: $(READY)
 	OMP_WAIT_POLICY=passive $(BIN)/pytest -m slow

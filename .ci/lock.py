@@ -34,7 +34,8 @@ def main() -> None:
     needed = _resolve(build, known, oldest, "pyproject.toml", "--extra", "dev")
     hashed = [entry for entry in needed if not OF_TORCH.match(entry)]
     kept = [entry for entry in needed if not OF_TORCH.match(entry) or entry.startswith("torch=")]
-    versions = "\n".join(entry.split(" ")[0] for entry in kept)
+    # a package may have one version for some Pythons and another for others: markers say which
+    versions = "\n".join(entry.partition(" \\")[0] for entry in kept)
     tools = _resolve(build, versions, oldest)
     for name, entries in (("requirements.lock", hashed), ("requirements-build.lock", tools)):
         (ROOT / name).write_text(HEADER + "\n".join(entries) + "\n")
