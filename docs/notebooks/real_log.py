@@ -19,8 +19,8 @@ counts, matched = sr.logs.align(table, items)
 matched.sentences()[0]
 
 # %% [markdown]
-# How would lists sorted by popularity do, in clicks on the first five? The item-position model needs
-# nothing but the chance of each film at each rank.
+# How would lists sorted by popularity do, in clicks on the first five? The item-position model
+# needs nothing but the chance of each film at each rank.
 
 # %%
 popularity = items.features[:, items.schema.names.index("popularity")].astype(np.float64)
