@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from saferank._core import flat
+from saferank._core.display import html_summary
 from saferank._core.flat import Array, Floats, Ints
 from saferank.counts.sketch import Sketch
 from saferank.errors import InputError, require
@@ -246,6 +247,21 @@ class Counts:
             f"Counts({self.queries} queries, {self.documents} documents, {self.ranks} ranks, "
             f"{self.total} sessions, {int(self.clicks.sum())} clicks"
             + (")" if self.judge is None else f"; {self.judge.total} sessions to judge by)")
+        )
+
+    def _repr_html_(self) -> str:
+        judge = 0 if self.judge is None else self.judge.total
+        return html_summary(
+            "Counts",
+            [
+                ("sessions", f"{self.total:,}, of which {judge:,} to judge by"),
+                (
+                    "queries, documents, ranks",
+                    f"{self.queries:,}, {self.documents:,}, {self.ranks}",
+                ),
+                ("impressions", f"{int(self.impressions.sum()):,}"),
+                ("clicks", f"{int(self.clicks.sum()):,}"),
+            ],
         )
 
 

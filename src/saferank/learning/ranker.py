@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from scipy.special import expit
 
+from saferank._core.display import html_summary
 from saferank._core.files import atomic_folder, read_json, write_json
 from saferank._core.flat import Floats, Ints, top
 from saferank._core.records import convert
@@ -71,6 +72,21 @@ class Ranker:
         if cast("FeatureSchema | None", self.features) is None:
             object.__setattr__(self, "features", FeatureSchema.numbered(width))
         require(self.features.width == width, "features", f"{width}", self.features.width)
+
+    def _repr_html_(self) -> str:
+        made = self.provenance
+        promise = "none" if made.keep is None else f"keeps {made.keep:.0%}"
+        return html_summary(
+            f"Ranker: {made.method}",
+            [
+                ("scorer", type(self.scorer).__name__),
+                ("features", f"{self.features.width}"),
+                ("ranks", f"{len(made.weights)}"),
+                ("sessions learned from", f"{made.sessions:,}"),
+                ("promise", promise),
+                ("seed", made.seed),
+            ],
+        )
 
     def relevance(self, data: RankingData) -> Floats | None:
         r""":math:`\hat R` of each document by the regression; None where the ranker has none."""

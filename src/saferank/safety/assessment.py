@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from saferank._core.display import html_summary
 from saferank._core.files import read_json, write_json
 from saferank._core.records import from_dict
 from saferank.errors import InputError, require
@@ -101,6 +102,20 @@ class Assessment:
         """A difference as a share of production's estimated utility."""
         base = 0.0 if self.production is None else self.production.estimate
         return value / base if base > 0 else float("nan")
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, object]] = [("verdict", "ship" if self.decision.ship else "do not")]
+        if self.clicks is not None:
+            gap, bound = self.clicks.difference, self.clicks.bound
+            share = self.clicks.share
+            span = f"{share(gap.lower):+.1%} to {share(gap.upper):+.1%}"
+            rows += [
+                ("change of clicks per session", f"{share(gap.estimate):+.1%} ({span})"),
+                (f"at least, with confidence {bound.confidence:.0%}", f"{share(bound.lower):+.1%}"),
+            ]
+        rows += [("worst case", self.certificate.sentence())]
+        rows += [("assumes", sentence) for sentence in self.decision.assumes]
+        return html_summary(self.decision.sentence, rows)
 
     def to_dict(self) -> dict[str, Any]:
         """The assessment for JSON."""

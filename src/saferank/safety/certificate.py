@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from saferank._core.display import html_summary
 from saferank._core.files import read_json, write_json
 from saferank._core.records import from_dict
 from saferank.errors import require
@@ -131,6 +132,20 @@ class Certificate:
             f"{1 - self.share_holding:.1%} of the traffic is on queries that can lose more than "
             f"promised ({self.promise}, {self.scope}); the worst can lose "
             f"{self.distribution.loss[-1]:.1%} of the largest possible beyond the share given up."
+        )
+
+    def _repr_html_(self) -> str:
+        worst = self.distribution.loss[-1]
+        return html_summary(
+            self.sentence(),
+            [
+                ("promise", self.promise),
+                ("queries", f"{self.queries:,}"),
+                ("traffic on queries that keep it", f"{self.share_holding:.1%}"),
+                ("worst loss beyond the share given up, of the largest", f"{worst:.2%}"),
+                ("rankings", f"new: {self.deployed}, production: {self.production_kind}"),
+                ("rank weights", " ".join(f"{weight:.3g}" for weight in self.weights)),
+            ],
         )
 
     def to_dict(self) -> dict[str, Any]:
