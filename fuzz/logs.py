@@ -14,13 +14,16 @@ import pyarrow.parquet as pq
 import saferank as sr
 from fuzz.outcomes import ensure
 from fuzz.readers import small_world
-from fuzz.tables import mutate_parquet, statistics_hold, to_bytes
+from fuzz.tables import mutate_parquet, read_again, to_bytes
 from fuzz.target import Target
 from saferank.counts import Counts
 from saferank.counts.counts_file import save_counts
 from saferank.logs import count, read_counts
 from saferank.logs.conditions import parse
 
+_COLUMNS = (
+    "query_id", "doc_id", "rank", "click", "impressions", "clicks", "session_id", "part",
+)  # fmt: skip
 Sums = dict[tuple[Any, Any, int], tuple[int, int]]
 """Impressions and clicks of each query, document and rank."""
 
@@ -47,22 +50,10 @@ def _read_log(data: bytes, folder: Path) -> None:
     for row in made:
         value = row.get("propensity")
         ensure(value is None or 1e-9 <= value <= 1, "propensity of a log")
-    table = _reread(path)
+    table = read_again(path, _COLUMNS)
     if table is not None:
         expected = _sums_of_rows(_rows(table), "session_id" in table.column_names)
         ensure(_sums(made) == expected, "counts of a log")
-
-
-def _reread(path: Path) -> pa.Table | None:
-    """The table by another reader; none where it is damaged in what one of both does not look at.
-
-    That is a header that the engine does not need, or statistics that contradict the values.
-    """
-    try:
-        file = pq.ParquetFile(path)
-        return file.read() if statistics_hold(file) else None
-    except OSError:
-        return None
 
 
 def _rows(table: pa.Table) -> list[dict[str, Any]]:
@@ -120,7 +111,7 @@ def _read_counts(data: bytes, folder: Path) -> None:
     path = folder / "counts.parquet"
     path.write_bytes(data)
     found = read_counts(path)
-    table = _reread(path)
+    table = read_again(path, _COLUMNS)
     if table is None:
         return
     rows = _rows(table)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -36,32 +37,41 @@ def to_bytes(table: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def statistics_hold(file: pq.ParquetFile) -> bool:
-    """Whether smallest and largest values and gaps are as a file says of itself.
+def read_again(path: Path, names: Sequence[str]) -> pa.Table | None:
+    """Some columns of a file by Arrow; none where the file is damaged in a way of no one reading.
 
-    Engines believe it: of a damaged file that contradicts itself no reading is the right one.
+    That is a part that only one of both readers looks at, or statistics that contradict the values,
+    which engines believe.
     """
+    try:
+        file = pq.ParquetFile(path)
+        there = [name for name in file.schema_arrow.names if name in names]
+        table = file.read(columns=there)
+        return table if all(_statistics_hold(file, name) for name in there) else None
+    except (pa.ArrowException, OSError, UnicodeError):
+        return None
+
+
+def _statistics_hold(file: pq.ParquetFile, name: str) -> bool:
+    """Whether smallest and largest values and gaps of a column are as the file says."""
     for group in range(file.metadata.num_row_groups):
-        table = file.read_row_group(group)
-        for at, name in enumerate(table.column_names):
-            if file.metadata.num_columns != table.num_columns:
-                continue  # columns of several leaves
-            said = file.metadata.row_group(group).column(at).statistics
-            column = table.column(at)
-            if said is None or file.schema.column(at).path != name:
+        parts = file.metadata.row_group(group)
+        for said in (parts.column(at) for at in range(parts.num_columns)):
+            if said.path_in_schema != name or said.statistics is None:
                 continue
-            if said.has_null_count and said.null_count != column.null_count:
+            column, stated = file.read_row_group(group, [name]).column(0), said.statistics
+            if stated.has_null_count and stated.null_count != column.null_count:
                 return False
-            if said.has_min_max and not _between(column, said.min, said.max):
+            if stated.has_min_max and not _between(column, stated):
                 return False
     return True
 
 
-def _between(column: pa.ChunkedArray, low: Any, high: Any) -> bool:
-    values = [value for value in column.to_pylist() if value is not None and value == value]
+def _between(column: pa.ChunkedArray, stated: Any) -> bool:
     try:
-        return all(low <= value <= high for value in values)
-    except TypeError:  # kept in another type than it is shown in
+        values = [value for value in column.to_pylist() if value is not None and value == value]
+        return all(stated.min <= value <= stated.max for value in values)
+    except (TypeError, OverflowError):  # kept in another type than it is shown in
         return True
 
 
