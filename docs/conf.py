@@ -42,8 +42,9 @@ html_title = "saferank"
 html_static_path = ["_static", "figures"]
 html_css_files = ["site.css"]
 html_show_sphinx = False
+html_show_sourcelink = False
 html_theme_options = {
-    "sidebar_hide_name": False,
+    "top_of_page_buttons": [],
     "light_css_variables": {"color-brand-primary": "#1d5fa8", "color-brand-content": "#1d5fa8"},
     "dark_css_variables": {"color-brand-primary": "#8ab8ee", "color-brand-content": "#8ab8ee"},
 }
