@@ -130,7 +130,7 @@ def test_bias_prints_what_the_log_tells_and_keeps_alpha_and_beta(saferank, tmp_p
     # The scale sets beta of the last rank to 0; the truth is 0.08, so it has no interval.
     assert "[0.0000, 0.0000]" not in out
     assert "1 (reference)" in out
-    assert "R = 0 is a document never clicked at rank 5" in " ".join(out.split())
+    assert "R = 0 is a document of click rate 0 at rank 5" in " ".join(out.split())
     record = json.loads(bias.read_text())
     assert record["beta"][4] == 0
     form, true = record["canonical"], canonical(trust_bias())

@@ -78,6 +78,7 @@ def test_a_small_log(tmp_path: Path) -> None:
         "sessions": None, "duplicates": 0, "beyond": 0, "bad": (),
         "excluded": 0, "repeats": None, "from_zero": False, "recorded": False,
             "split": {"by": "query", "judge": 0.2, "seed": 0},
+            "feedback": {"text": "click"}, "value": None, "capped": 0, "kept_information": 1.0,
         "learn_sessions": None, "judge_sessions": None, "judge_impressions": 4, "judge_queries": 1,
     }  # fmt: skip
 

@@ -12,8 +12,10 @@ from typing import Any
 import ibis
 import pytest
 
+from saferank.counts.feedback import Feedback
 from saferank.counts.hashing import Hash
 from saferank.logs.conditions import filtered
+from saferank.logs.feedback_columns import FeedbackColumns
 from saferank.logs.repeats import rank_spans
 from saferank.logs.schema import read_log
 from saferank.logs.tally import sessions, tally
@@ -30,7 +32,12 @@ SESSIONS = ibis.table(
 
 
 NUMBERS = ibis.table({**ROWS.schema(), "session_id": "int64"}, name="log")
+VALUES = ibis.table({**NUMBERS.schema(), "cart": "boolean", "revenue": "float64"}, name="log")
 PARTS = ibis.table({**SUMMED.schema(), "part": "string"}, name="log")
+
+
+def _columns(text: str, dialect: str) -> FeedbackColumns:
+    return FeedbackColumns(Feedback(text), 0, dialect)
 
 
 def expressions(dialect: str) -> dict[str, Any]:
@@ -41,6 +48,7 @@ def expressions(dialect: str) -> dict[str, Any]:
         "rows_in_parts": tally(read_log(NUMBERS, sessions=False, hashed=hashed)),
         "summed": tally(read_log(SUMMED)),
         "summed_in_parts": tally(read_log(PARTS)),
+        "values": tally(read_log(VALUES, feedback=_columns("revenue<=200", dialect))),
         "sessions": tally(by_session),
         "sessions_of_queries": sessions(by_session),
         "ranks_of_documents": rank_spans(by_session, 0, dialect),

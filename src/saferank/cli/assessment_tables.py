@@ -19,7 +19,8 @@ def print_assessment(assessment: Assessment) -> None:
         typer.echo(f"Warning: {assessment.flatters}")
     by_clicks = _click_rows(assessment)
     if by_clicks:
-        print_table("By the clicks of sessions to judge by", ("what", "value"), by_clicks)
+        title = assessment.feedback.say("By the clicks of sessions to judge by")
+        print_table(title, ("what", "value"), by_clicks)
     print_table(_worst_case_title(assessment), ("what", "value"), _worst_case_rows(assessment))
     typer.echo("This assumes:")
     for sentence in assessment.decision.assumes:
@@ -29,7 +30,7 @@ def print_assessment(assessment: Assessment) -> None:
 
 
 def _click_rows(assessment: Assessment) -> list[tuple[str, object]]:
-    what = "with the guard" if assessment.guarded else "as it is"
+    what, feedback = "with the guard" if assessment.guarded else "as it is", assessment.feedback
     rows: list[tuple[str, object]] = []
     if assessment.clicks is not None:
         clicks, gap, bound = (
@@ -44,11 +45,12 @@ def _click_rows(assessment: Assessment) -> list[tuple[str, object]]:
              f"{clicks.share(bound.lower):+.1%}"),
             ("...of which sampling error takes", f"{clicks.share(bound.sampling):.1%}"),
             ("...and what the log hardly shows", f"{clicks.share(bound.withheld):.1%}"),
-            ("clicks per session: production", f"{clicks.production:.4f}"),
+            ("clicks per session: production", f"{feedback.worth(clicks.production):.4f}"),
         ]  # fmt: skip
         if assessment.clicks_alone is not None:
             text = f"{clicks.share(assessment.clicks_alone.estimate):+.1%}"
             rows.append(("change of clicks per session, without the guard", text))
+        rows = [(feedback.say(name), text) for name, text in rows]
     rows += _doubt_rows(assessment)
     for name in ("production", "new", "difference"):
         part = getattr(assessment, name)

@@ -45,7 +45,7 @@ class _Tables:
             return logs.read_counts(self.counts), None, []
         data = read_items(self.items, columns=columns_of(self.column))
         table, matched = logs.align(CountTable.open(self.counts), data, skip_bad=self.skip_bad)
-        return table, data, matched.sentences()
+        return table, data, [table.feedback.say(line) for line in matched.sentences()]
 
 
 @dataclass(frozen=True)
@@ -130,10 +130,13 @@ def _asked(counts: Counts) -> int:
 def _print(fit: FittedBias) -> None:
     from saferank.clicks.bias.rank_curves import columns, explanation, sketch
 
+    say = fit.feedback.say
     heads, rows = columns(fit)
     sure = "with 95 % intervals"
     if fit.route == "features":
         sure = "intervals hold only if relevance is as the features' model says"
-    print_table(f"{fit.kind} bias by {fit.method}, {sure}", heads, rows)
+    print_table(f"{fit.kind} bias by {fit.method}, {sure}", [say(head) for head in heads], rows)
+    if fit.feedback.note():
+        typer.echo(fit.feedback.note())
     for line in (*explanation(fit), sketch(fit), *fit.sentences()):
-        typer.echo(line)
+        typer.echo(say(line))

@@ -146,7 +146,8 @@ class JudgedLog:
         if counts is None:
             raise InputError("`--counts` must be given with --log: the counts of its sessions.")
         first = 1 if self.rank_from is None else self.rank_from
-        return LogRows(self.log, CountTable.open(counts).split, columns_of(self.log_column), first)
+        table, columns = CountTable.open(counts), columns_of(self.log_column)
+        return LogRows(self.log, table.split, columns, first, table.feedback)
 
 
 @dataclass(frozen=True)

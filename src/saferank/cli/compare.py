@@ -96,15 +96,18 @@ def _own_model(rankers: Iterable[Ranker]) -> ClickModel:
 def _tell(comparison: Comparison, chart: Path | None) -> None:
     typer.echo(comparison.sentence())
     typer.echo(comparison.fit.sentence)
-    rows: list[tuple[Any, ...]] = [("production", f"{comparison.production:.4f}", "", "", "")]
-    share = comparison.change
+    share, worth, say = comparison.change, comparison.feedback.worth, comparison.feedback.say
+    rows: list[tuple[Any, ...]] = [
+        ("production", f"{worth(comparison.production):.4f}", "", "", "")
+    ]
     for candidate in comparison.candidates:
         if candidate.refused is not None:
             rows.append((candidate.name, "", "", "", "the log cannot tell"))
             continue
         rows.append(
             (
-                candidate.name, f"{candidate.clicks:.4f}", f"{share(candidate.estimate):+.1%}",
+                candidate.name,
+                f"{worth(candidate.clicks or 0.0):.4f}", f"{share(candidate.estimate):+.1%}",
                 f"{share(candidate.lower):+.1%} to {share(candidate.upper):+.1%}",
                 f"{share(candidate.at_least):+.1%}",
             )
@@ -112,7 +115,7 @@ def _tell(comparison: Comparison, chart: Path | None) -> None:
     print_table(
         f"By {comparison.sessions:,} sessions to judge by; intervals hold for all at once "
         f"({comparison.confidence:.0%})",
-        ("ranker", "clicks per session", "change", "interval", "at least"), rows,
+        ("ranker", say("clicks per session"), "change", "interval", "at least"), rows,
     )  # fmt: skip
     for candidate in comparison.candidates:
         if candidate.refused is not None:

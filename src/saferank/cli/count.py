@@ -42,7 +42,8 @@ def count(
     The log has one row per shown document (query_id, doc_id, rank from 1, click, and maybe
     session_id), or is already summed (impressions, clicks instead of click). Counts come in two
     parts: sessions to learn from, and sessions to judge by, which `certify` uses. A hash of the
-    session_id tells them apart; without one, whole queries are set aside.
+    session_id tells them apart; without one, whole queries are set aside. With --feedback,
+    purchases or values are counted in place of clicks, and all that follows is about them.
 
     Example: saferank count clicks/*.parquet --column rank=position -o counts.parquet
     """
@@ -62,6 +63,7 @@ def count(
         use_sessions=not reading.ignore_sessions,
         judge=split.judge,
         seed=split.seed,
+        feedback=reading.feedback,
     )
     assert table.report is not None
     if json:

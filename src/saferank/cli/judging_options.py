@@ -104,7 +104,7 @@ class ItemsAndCounts:
             raise InputError("`--counts` must be given unless the method is skyline.")
         table = CountTable.open(self.counts)
         aligned, report = align(table, data, ranks=click_model.ranks, skip_bad=self.skip_bad)
-        return data, aligned, report.sentences()
+        return data, aligned, [table.feedback.say(line) for line in report.sentences()]
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,15 @@ Exclude = Annotated[
         help="Rows to leave out: CSV or Parquet with columns named as the log's.",
     ),
 ]
+Feedback = Annotated[
+    str,
+    typer.Option(
+        "--feedback",
+        metavar="WHAT",
+        help="What counts in place of clicks: a 0/1 column (purchase), columns with a value each "
+        "(cart=1,purchase=5), or amounts with the most that counts ('revenue<=200').",
+    ),
+]
 Engine = Annotated[
     str, typer.Option("--engine", help="duckdb, spark, or a URL that Ibis connects to.")
 ]
@@ -119,6 +128,7 @@ class LogReading:
     rank_from: RankFrom = None
     exclude: Exclude = None
     ignore_sessions: IgnoreSessions = False
+    feedback: Feedback = "click"
 
 
 @dataclass(frozen=True)

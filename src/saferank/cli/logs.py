@@ -94,6 +94,7 @@ def check(
         use_sessions=not reading.ignore_sessions,
         production=policies.production_finding,
         policy=policies.PolicyFinding(beside.policy),
+        feedback=reading.feedback,
     )
     if chart is not None:
         save_chart(logs.click_rate_chart(health), chart)
@@ -113,8 +114,15 @@ def _print(health: LogHealth) -> None:
         (rate.at, rate.impressions, rate.clicks, rate.rate, _bar(rate.rate, highest))
         for rate in health.by_rank[:20]
     ]
-    print_table("Click rate by rank", ["rank", "impressions", "clicks", "rate", ""], bars)
-    rows = [(f.severity, f.name, " ".join([f.meaning, f.advice]).strip()) for f in health.findings]
+    say = health.report.feedback.say
+    heads = ["rank", "impressions", say("clicks"), "rate", ""]
+    print_table(say("Click rate by rank"), heads, bars)
+    rows = [
+        (f.severity, say(f.name), say(" ".join([f.meaning, f.advice]).strip()))
+        for f in health.findings
+    ]
+    if health.report.feedback.note():
+        typer.echo(health.report.feedback.note())
     print_table(f"This log is {health.verdict}", ["", "finding", "meaning, and what to do"], rows)
 
 

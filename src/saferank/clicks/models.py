@@ -35,6 +35,8 @@ class ClickModel:
     beta: Floats
     doubt: str = ""
     """What `saferank bias` says against relying on this model, in words; empty: nothing."""
+    feedback: str = ""
+    """What it was fitted to (`Feedback.text`: click, purchase, ...); empty: unknown."""
 
     def __post_init__(self) -> None:
         alpha, beta = _probabilities("alpha", self.alpha), _probabilities("beta", self.beta)
@@ -72,12 +74,14 @@ class ClickModel:
             np.pad(self.alpha, (0, missing))[:ranks],
             np.pad(self.beta, (0, missing))[:ranks],
             self.doubt,
+            self.feedback,
         )
 
     def to_dict(self) -> dict[str, Any]:
         """The model for JSON."""
         record = {"alpha": self.alpha.tolist(), "beta": self.beta.tolist()}
-        return record | ({"doubt": self.doubt} if self.doubt else {})
+        said = {"doubt": self.doubt, "feedback": self.feedback}
+        return record | {name: text for name, text in said.items() if text}
 
     @classmethod
     def from_dict(cls, record: Any) -> ClickModel:
@@ -85,7 +89,8 @@ class ClickModel:
         if not isinstance(record, dict) or not {"alpha", "beta"} <= record.keys():
             raise InputError("A click model must be a JSON object with `alpha` and `beta`.")
         alpha, beta = (convert(list[float], record[name], name) for name in ("alpha", "beta"))
-        return cls(np.array(alpha), np.array(beta), _doubt(record))
+        feedback = str(convert(str, record.get("feedback", ""), "feedback"))
+        return cls(np.array(alpha), np.array(beta), _doubt(record), feedback)
 
     def save(self, path: str | Path) -> None:
         """Write the model as JSON (`bias.json`)."""

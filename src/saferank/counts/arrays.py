@@ -13,6 +13,7 @@ import numpy.typing as npt
 from saferank._core import flat
 from saferank._core.display import html_summary
 from saferank._core.flat import Array, Floats, Ints
+from saferank.counts.feedback import CLICKS, Feedback
 from saferank.counts.sketch import Sketch
 from saferank.errors import InputError, require
 
@@ -58,6 +59,8 @@ class Counts:
     """A sample of the sessions' ids, where the log had them."""
     cluster: Ints | None = None
     """The user of each query, as a number: queries of one user say less than as many of others."""
+    feedback: Feedback = CLICKS
+    """What `clicks` are: clicks, purchases, or shares of a value drawn as whole or nothing."""
 
     def __post_init__(self) -> None:
         impressions = _whole("impressions", self.impressions)
@@ -121,6 +124,8 @@ class Counts:
         same = np.array_equal(self.offsets, other.offsets) and self.ranks == other.ranks
         rule = f"of the same documents and {self.ranks} ranks"
         require(same, "counts", rule, repr(other))
+        alike = self.feedback == other.feedback
+        require(alike, "counts", f"of {self.feedback.text}", other.feedback.text)
 
     @classmethod
     def of_parts(cls, learn: Counts, judge: Counts) -> Counts:
@@ -134,7 +139,8 @@ class Counts:
         """
         require(name in PARTS, "part", f"one of {', '.join(PARTS)}", name)
         if name == "judge":
-            return Counts.zeros(self.offsets, self.ranks) if self.judge is None else self.judge
+            nothing = Counts.zeros(self.offsets, self.ranks)
+            return replace(nothing, feedback=self.feedback) if self.judge is None else self.judge
         if self.judge is None:
             return self
         if name == "all":
@@ -148,6 +154,7 @@ class Counts:
             propensity=self.propensity,
             sketch=_learned(self.sketch, self.judge.sketch),
             cluster=self.cluster,
+            feedback=self.feedback,
         )
 
     def fingerprint(self) -> str:
@@ -225,6 +232,7 @@ class Counts:
             None if self.outside is None else self.outside[:, chosen],
             None if self.propensity is None else self.propensity[positions],
             cluster=None if self.cluster is None else self.cluster[chosen],
+            feedback=self.feedback,
         )
 
     def __add__(self, other: Counts) -> Counts:
@@ -240,12 +248,14 @@ class Counts:
             _mean_propensity(self, other),
             None if self.sketch is None or other.sketch is None else self.sketch | other.sketch,
             self.cluster if _same(self.cluster, other.cluster) else None,
+            self.feedback,
         )
 
     def __repr__(self) -> str:
         return (
             f"Counts({self.queries} queries, {self.documents} documents, {self.ranks} ranks, "
-            f"{self.total} sessions, {int(self.clicks.sum())} clicks"
+            f"{self.total} sessions, {self.feedback.worth(int(self.clicks.sum())):.16g} "
+            f"{self.feedback.noun}"
             + (")" if self.judge is None else f"; {self.judge.total} sessions to judge by)")
         )
 

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from saferank.counts.feedback import CLICKS, Feedback
 from saferank.counts.sketch import Sketches
 from saferank.counts.split import Split
 from saferank.data.damage import refuse_damaged
@@ -88,6 +89,14 @@ class CountReport:
     judge_impressions: int = 0
     judge_queries: int = 0
     """Queries with something to judge by."""
+    feedback: Feedback = CLICKS
+    """What `clicks` are."""
+    value: float | None = None
+    """Of values that are drawn: their sum over rows."""
+    capped: int = 0
+    """Rows with more than the most that counts."""
+    kept_information: float = 1.0
+    """The share of sessions that would tell as much if values were not drawn."""
 
     @property
     def bad_rows(self) -> int:
@@ -106,8 +115,19 @@ class CountReport:
         """What a user should know, one sentence each."""
         sentences = [
             f"{self.rows:,} rows became {self.groups:,} counts of {self.queries:,} queries at "
-            f"ranks 1 to {self.ranks}: {self.impressions:,} impressions, {self.clicks:,} clicks."
+            f"ranks 1 to {self.ranks}: {self.impressions:,} impressions, {self._feedback()}."
         ]
+        if self.value is not None:
+            sentences.append(
+                f"The rows' {self.feedback.noun}: {self.value:,.8g}. It counts by chance, in full "
+                f"({self.feedback.unit:g}) or not at all: right on average, and as uncertain as "
+                f"the values of {self.kept_information:.0%} of the sessions would be."
+            )
+        if self.capped:
+            sentences.append(
+                f"{self.capped:,} rows have more than {self.feedback.unit:g} and count as "
+                f"{self.feedback.unit:g}."
+            )
         if self.sessions is not None:
             sentences.append(f"Sessions: {self.sessions:,}.")
         if self.split is not None:
@@ -128,6 +148,14 @@ class CountReport:
             )
         sentences += [f"Left out: {broken}." for broken in self.bad]
         return sentences
+
+    def _feedback(self) -> str:
+        """What was counted, in its own unit."""
+        what = self.feedback
+        if what.unit == 1 and not what.amount:
+            return f"{self.clicks:,} {what.noun}"
+        drawn = " as drawn" if what.drawn else ""
+        return f"{what.noun} {what.worth(self.clicks):,.8g}{drawn}"
 
     def _parts(self, split: Split) -> str:
         """What is in the parts: sessions where they are known, else impressions or queries."""
@@ -205,6 +233,11 @@ class CountTable:
     def sketches(self) -> Sketches | None:
         """Samples of the sessions' ids, where the log had them."""
         return Sketches.of_metadata(self.schema.metadata)
+
+    @property
+    def feedback(self) -> Feedback:
+        """What is counted: clicks unless the file says otherwise."""
+        return Feedback.of_metadata(self.schema.metadata)
 
     @property
     def ranks_said(self) -> int:

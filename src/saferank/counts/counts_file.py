@@ -21,6 +21,8 @@ from saferank._core.flat import Ints
 from saferank._core.marks import parquet_mark
 from saferank.counts.arrays import Counts
 from saferank.counts.count_table import KEYS, RANKS_SAID
+from saferank.counts.feedback import CLICKS
+from saferank.counts.feedback import KEY as FEEDBACK
 from saferank.counts.sketch import KEY, Sketches
 from saferank.counts.split import GIVEN, OFF, SPLIT, Split
 from saferank.data import RankingData
@@ -77,6 +79,8 @@ class _Rows:
             SPLIT: split.to_text(),
             **parquet_mark("counts"),
         }
+        if counts.feedback != CLICKS:
+            said[FEEDBACK] = counts.feedback.text
         if counts.sketch is not None:
             judge = None if counts.judge is None else counts.judge.sketch
             said[KEY] = Sketches(counts.sketch, judge).to_text()

@@ -8,8 +8,23 @@ from saferank._core import flat
 from saferank._core.flat import Floats, Ints
 from saferank.clicks import ClickModel
 from saferank.counts import Counts
-from saferank.errors import require
+from saferank.errors import InputError, require
 from saferank.estimators.propensities import Propensities
+
+
+def check_feedback(counted: str, click_model: ClickModel) -> None:
+    """Refuse a click model that was fitted to other feedback, unless it is examination alone.
+
+    Once a document is looked at, what happens is a matter of the document: examination is the same
+    for clicks and purchases. Clicks out of trust (beta) say nothing of purchases out of trust.
+    """
+    other = bool(click_model.feedback) and click_model.feedback != counted
+    if other and bool(click_model.beta.any()):
+        raise InputError(
+            f"the click model must be fitted to {counted}, as the counts are; it was fitted to "
+            f"{click_model.feedback} and has trust bias: fit it to these (`saferank bias COUNTS`), "
+            f"or take position bias (`bias --kind position`), which clicks tell, too."
+        )
 
 
 @dataclass(frozen=True)
@@ -41,6 +56,7 @@ class Evidence:
             f"of {ranks} ranks",
             self.click_model.ranks,
         )
+        check_feedback(self.counts.feedback.text, self.click_model)
 
     def subset(self, queries: Ints) -> Evidence:
         """The evidence of the given queries, in the given order."""

@@ -45,6 +45,7 @@ def with_outside(
         append_outside(counts.clicks, clicked),
         counts.sessions,
         cluster=counts.cluster,
+        feedback=counts.feedback,
     )
     propensities = evidence.propensities
     extended = replace(

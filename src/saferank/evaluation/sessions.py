@@ -12,11 +12,13 @@ from saferank._core import flat
 from saferank._core.flat import Floats
 from saferank._core.scratch import scratch_folder
 from saferank.counts import Counts, Split
+from saferank.counts.feedback import CLICKS, Feedback
 from saferank.data import RankingData
 from saferank.errors import InputError, require
 from saferank.estimators.session_form import SessionScore
 from saferank.evaluation.intervals import QueryScores
 from saferank.logs.engines.running import opened
+from saferank.logs.feedback_columns import FeedbackColumns
 from saferank.logs.schema import read_log
 from saferank.logs.sources import LogName, find
 
@@ -32,6 +34,7 @@ class LogRows:
         are meant; None for all.
     columns : the log's own names, as in `count`.
     rank_from : the log's first rank, 0 or 1.
+    feedback : what the counts count (`CountTable.feedback`), drawn by the seed of their split.
 
     See Also
     --------
@@ -42,6 +45,7 @@ class LogRows:
     split: Split | None = None
     columns: Mapping[str, str] | None = None
     rank_from: int = 1
+    feedback: Feedback = CLICKS
 
     @classmethod
     def of(cls, log: LogName | LogRows) -> LogRows:
@@ -75,6 +79,7 @@ def session_moments(
             columns=rows.columns,
             top=counts.ranks,
             rank_from=rows.rank_from,
+            feedback=FeedbackColumns.of(rows.feedback, _seed(rows.split)),
         )
         require(read.has_sessions, "log", "rows with a `session_id`", "rows without it")
         shown = _once(_to_judge_by(read.kept(read.table), rows.split))
@@ -112,6 +117,11 @@ def _variances(shown: Any, queries: Any, values: Any, scores: int) -> Any:
         sessions=of_sessions.count(),
         **{f"v{i}": of_sessions[f"x{i}"].var(how="sample") for i in range(scores)},
     )
+
+
+def _seed(split: Split | None) -> int:
+    """Of the draws of values, which is that of the split."""
+    return 0 if split is None or split.seed is None else split.seed
 
 
 def _check_same_sessions(counts: Counts, query: flat.Array, sessions: flat.Array) -> None:

@@ -16,6 +16,7 @@ from saferank._core.flat import Floats, Ints
 from saferank._core.scratch import scratch_folder
 from saferank.counts.arrays import MOST_CELLS, Counts, check_ranks
 from saferank.counts.count_table import CountTable
+from saferank.counts.feedback import CLICKS, Feedback
 from saferank.counts.sketch import Sketches
 from saferank.counts.split import OFF, Split
 from saferank.data import RankingData
@@ -187,6 +188,7 @@ class _Tables:
     queries: Any
     documents: Any
     sketches: Sketches | None = None
+    feedback: Feedback = CLICKS
 
     @property
     def counts(self) -> Any:
@@ -270,8 +272,9 @@ class _Tables:
             shown[place], clicked[place] = (np.asarray(table[name]) for name in pair)
             rest = None if outside is None else np.stack([outside[name] for name in pair])
             return Counts(
-                items.offsets, shown, clicked, sessions, outside=rest, propensity=propensity
-            )
+                items.offsets, shown, clicked, sessions, outside=rest, propensity=propensity,
+                feedback=self.feedback,
+            )  # fmt: skip
 
         everything, judge = (counts_of(*each) for each in zip(pairs, sessions, strict=True))
         cluster = self.clusters()
@@ -391,7 +394,9 @@ def _tables(
         parts, queries = _same_kind(parts, "query_id", running.table("queries", known))
         parts, documents = _same_kind(parts, "doc_id", running.table("documents", pairs))
         _check_twice(documents)
-        yield _Tables(items, counts.ranks_said, parts, queries, documents, counts.sketches)
+        yield _Tables(
+            items, counts.ranks_said, parts, queries, documents, counts.sketches, counts.feedback
+        )
 
 
 def _counted_items(table: Any) -> RankingData:

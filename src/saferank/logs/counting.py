@@ -13,6 +13,8 @@ from saferank._core.files import atomic_file
 from saferank._core.scratch import scratch_folder
 from saferank.counts.arrays import check_ranks
 from saferank.counts.count_table import BrokenRule, CountReport, CountTable
+from saferank.counts.feedback import CLICKS, Feedback
+from saferank.counts.feedback import KEY as FEEDBACK
 from saferank.counts.hashing import Hash
 from saferank.counts.sketch import KEY, Sketch, Sketches, merged
 from saferank.counts.split import JUDGE_SHARE, SPLIT, Split, check_seed, check_share
@@ -21,6 +23,7 @@ from saferank.logs import conditions, examples, rank_origin, sources
 from saferank.logs.drawn_parts import draw
 from saferank.logs.engines.running import DuckDB, Engine, opened
 from saferank.logs.exclusions import ExclusionList, Exclusions
+from saferank.logs.feedback_columns import FeedbackColumns, counted_feedback, worth_facts
 from saferank.logs.parts import Parts
 from saferank.logs.repeats import find_repeats
 from saferank.logs.said_sessions import check_enough_sessions
@@ -77,6 +80,7 @@ def count(
     exclude: ExclusionList | None = None,
     judge: float = JUDGE_SHARE,
     seed: int = 0,
+    feedback: str | Feedback = CLICKS,
 ) -> CountTable:
     """Count impressions and clicks of each (query, document, rank) of a click log, in two parts.
 
@@ -112,6 +116,11 @@ def count(
         drawing; counts that are in parts keep them.
     seed
         Of that hash.
+    feedback
+        What is counted in place of clicks: a 0/1 column ("purchase"), columns with a value each
+        ("cart=1,purchase=5"; the largest of an impression counts), or a column of amounts with the
+        most that counts ("revenue<=200"). A value counts as the highest one with its share of it as
+        probability, else as nothing, so that what holds for clicks holds for it.
 
     Returns
     -------
@@ -140,6 +149,7 @@ def count(
         output=None if output is None else Path(output),
         judge=judge,
         seed=seed,
+        feedback=feedback,
     ) as result:
         if result.report.from_zero:
             raise InputError(FROM_ZERO)
@@ -181,6 +191,8 @@ class Counted:
         parts = self.parts()
         report = self.report.of_parts(self.split, parts.totals())
         said = {SPLIT: self.split.to_text()}
+        if report.feedback != CLICKS:
+            said[FEEDBACK] = report.feedback.text
         if self.sketches is not None:
             said[KEY] = self.sketches.to_text()
         if output is None:
@@ -205,10 +217,12 @@ def counted(
     output: Path | None = None,
     judge: float = 0,
     seed: int = 0,
+    feedback: str | Feedback = CLICKS,
 ) -> Iterator[Counted]:
     """Run the one pass over the log; the result lives as long as the block."""
     choice = EngineChoice(engine) if isinstance(engine, str) else engine
-    source, names = sources.find(log), columns_of(columns)
+    wanted = FeedbackColumns.of(feedback, seed)
+    source, names = sources.find(log), columns_of(columns, wanted)
     if output is not None:
         sources.check_output(source, output)
     excluded = None if exclude is None else Exclusions.read(exclude)
@@ -236,6 +250,7 @@ def counted(
             rank_from=rank_from,
             hashed=Hash(judge, seed, running.name) if judge else None,
             parts=bool(judge),
+            feedback=None if wanted is None else replace(wanted, engine=running.name),
         )
         split = settle_split(read, source, names["part"], judge, seed)
         tallied = _brought(running, local, tally(read), folder / "tally.parquet")
@@ -248,6 +263,12 @@ def counted(
             if read.summed:
                 check_enough_sessions(read.kept(tallied), by_query)
         report = _report(running, tallied, by_query, read)
+        said = counted_feedback(metadata_of(source)) if read.summed else CLICKS
+        report = replace(
+            report,
+            feedback=said if wanted is None else wanted.feedback,
+            **worth_facts(running, read, wanted),
+        )
         if before is not None:
             report = replace(report, excluded=_number(running, before) - report.rows)
         if read.has_sessions and report.sessions:

@@ -14,6 +14,7 @@ from typing import Any
 
 from saferank.counts.hashing import Hash
 from saferank.errors import InputError, require
+from saferank.logs.feedback_columns import Check, FeedbackColumns
 
 BEYOND = 0
 HIGHEST_RANK = 2**31 - 1
@@ -35,7 +36,7 @@ class Log:
 
     table: Any
     """Ibis table: query_id, doc_id, place, clicked or impressions and clicks, session_id?, unit?,
-    judged?, propensity?.
+    judged?, propensity?, worth? (the value of an impression, where such are counted).
 
     `unit` is who is set aside to judge by as a whole: the user, or the session where a row has no
     user; it is there where the log has users.
@@ -74,16 +75,19 @@ class Log:
         return table.filter(table.place > BEYOND).rename(rank="place")
 
 
-def columns_of(columns: Mapping[str, str] | None) -> dict[str, str]:
-    """The user's name of each column of the schema.
+def columns_of(
+    columns: Mapping[str, str] | None, feedback: FeedbackColumns | None = None
+) -> dict[str, str]:
+    """The user's name of each column of the schema, and of each kind of feedback.
 
     >>> columns_of({"rank": "position"})["rank"]
     'position'
     """
     mapping = dict(columns or {})
-    unknown = sorted(set(mapping) - set(NAMES))
-    require(not unknown, "column", f"one of {', '.join(NAMES)}", ", ".join(unknown))
-    return {name: mapping.get(name, name) for name in NAMES}
+    known = tuple(dict.fromkeys((*NAMES, *(feedback.feedback.kinds if feedback else ()))))
+    unknown = sorted(set(mapping) - set(known))
+    require(not unknown, "column", f"one of {', '.join(known)}", ", ".join(unknown))
+    return {name: mapping.get(name, name) for name in known}
 
 
 def read_log(
@@ -95,18 +99,23 @@ def read_log(
     rank_from: int = 1,
     hashed: Hash | None = None,
     parts: bool = True,
+    feedback: FeedbackColumns | None = None,
 ) -> Log:
     """A user's Ibis table as a `Log`; `InputError` when columns lack or have unfit types.
 
     With `sessions=False` a `session_id` tells the part of a row (`hashed`) and nothing else. `top`
     cuts at that rank, counted from 1 whatever the log's first rank (`rank_from`) is. With
-    `parts=False` counts in parts are taken together.
+    `parts=False` counts in parts are taken together. `feedback` is what is counted of a row log in
+    place of its clicks.
     """
     top_rule = f"at least 1 and below {HIGHEST_RANK}"
     require(top is None or 1 <= top < HIGHEST_RANK, "top", top_rule, top)
     require(rank_from in (0, 1), "rank_from", "0 or 1", rank_from)
-    names = columns_of(columns)
-    summed = _is_summed(table.columns, names, dict(columns or {}))
+    names = columns_of(columns, feedback)
+    summed = feedback is None and _is_summed(table.columns, names, dict(columns or {}))
+    if feedback is not None:
+        _check_rows(table.columns, names)
+        feedback.check(table.columns, names)
     ids = not summed and names["session_id"] in table.columns
     has_sessions = sessions and ids
     has_users = not summed and names["user_id"] in table.columns
@@ -116,12 +125,12 @@ def read_log(
     recorded = names["propensity"] in table.columns and (summed or "propensity" in (columns or {}))
     wanted = [
         *_ALWAYS,
-        *(_SUMMED if summed else _ROWS),
+        *(_SUMMED if summed else _ROWS if feedback is None else ()),
         *(["session_id"] if has_sessions else []),
         *(["propensity"] if recorded else []),
         *(name for name in maybe if names[name] in table.columns),
     ]
-    more = {}
+    more = {} if feedback is None else feedback.columns(table, names)
     day = day_of(table, names["day"])
     if day is not None:
         more["day"] = day
@@ -134,7 +143,7 @@ def read_log(
     if summed:
         values, broken = _summed_checks(source, rank_from)
     else:
-        values, broken = _row_checks(source, has_sessions, rank_from)
+        values, broken = _row_checks(source, has_sessions, rank_from, feedback)
     values |= {name: source[name] for name in ("unit", "judged") if name in more}
     if recorded:
         values["propensity"], bad_propensity = _propensity(source, summed)
@@ -194,40 +203,51 @@ def _is_summed(there: tuple[str, ...], names: Mapping[str, str], given: Mapping[
         if not lacking[summed]:
             return summed
     missing = min(lacking.values(), key=len)
+    raise _lacks(there, names, missing)
+
+
+def _check_rows(there: tuple[str, ...], names: Mapping[str, str]) -> None:
+    """Refuse a log that is not one of rows: only those tell kinds of feedback."""
+    missing = [name for name in _ALWAYS if names[name] not in there]
+    if missing:
+        raise _lacks(there, names, missing)
+
+
+def _lacks(there: tuple[str, ...], names: Mapping[str, str], missing: list[str]) -> InputError:
     absent = ", ".join(f"`{names[name]}`" for name in missing)
-    raise InputError(
+    return InputError(
         f"the log must have columns query_id, doc_id, rank and click (or impressions and clicks); "
         f"it has {', '.join(there)} and lacks {absent}: name yours with --column "
         f"{missing[0]}=NAME (columns={{'{missing[0]}': 'NAME'}} in Python)."
     )
 
 
-Check = tuple[Any, str]
-"""A condition that a bad row meets, and the rule as a sentence."""
-
-
 def _row_checks(
-    source: Any, has_sessions: bool, rank_from: int
+    source: Any, has_sessions: bool, rank_from: int, feedback: FeedbackColumns | None
 ) -> tuple[dict[str, Any], list[Check]]:
     rank, bad_rank = _rank(source.rank, rank_from)
-    click = source.click
-    _expect(
-        click.type().is_boolean() or click.type().is_numeric(), "click", "0/1 or boolean", click
-    )
     values = {
         "query_id": identity(source.query_id, "query_id"),
         "doc_id": identity(source.doc_id, "doc_id"),
         "rank": rank,
-        "clicked": click if click.type().is_boolean() else click == 1,
     }
+    clicked, bad_clicks = _clicks(source) if feedback is None else feedback.read(source, values)
+    values |= clicked
     broken = [*_missing(source, "query_id", "doc_id"), bad_rank]
     if has_sessions:
         values["session_id"] = identity(source.session_id, "session_id")
         broken += _missing(source, "session_id")
-    broken += _missing(source, "click")
-    if not click.type().is_boolean():
+    return values, [*broken, *bad_clicks]
+
+
+def _clicks(source: Any) -> tuple[dict[str, Any], list[Check]]:
+    click = source.click
+    boolean = click.type().is_boolean()
+    _expect(boolean or click.type().is_numeric(), "click", "0/1 or boolean", click)
+    broken = _missing(source, "click")
+    if not boolean:
         broken.append((click.notin([0, 1]), "`click` must be 0 or 1"))
-    return values, broken
+    return {"clicked": click if boolean else click == 1}, broken
 
 
 def _summed_checks(source: Any, rank_from: int) -> tuple[dict[str, Any], list[Check]]:

@@ -107,13 +107,14 @@ def render(
         places=places,
         settings=_settings(provenance),
         words=doubt_words,
-        unchecked=not_checked(assessment),
+        feedback=assessment.feedback,
+        unchecked=[assessment.feedback.say(each) for each in not_checked(assessment)],
         comparison=comparison,
     )
 
 
 def _figures(assessment: Assessment, provenance: Provenance) -> Iterator[Figure]:
-    certificate = assessment.certificate
+    certificate, say = assessment.certificate, assessment.feedback.say
     if assessment.doubts is not None:
         yield _figure(
             "doubt", "What is certain, the more the click model is doubted",
@@ -127,7 +128,7 @@ def _figures(assessment: Assessment, provenance: Provenance) -> Iterator[Figure]
             f"difference to them ({gap.method})."
         )
         yield _figure(
-            "change", "New against production", text, page_charts.clicks_change(assessment)
+            "change", "New against production", say(text), page_charts.clicks_change(assessment)
         )
     yield _figure(
         "curve",
@@ -145,7 +146,7 @@ def _figures(assessment: Assessment, provenance: Provenance) -> Iterator[Figure]
     )
     if assessment.log is not None:
         text = "Far apart, the click model does not describe these users."
-        yield _figure("clicks", "Clicks by rank", text, page_charts.click_rates(assessment))
+        yield _figure("clicks", say("Clicks by rank"), text, page_charts.click_rates(assessment))
     if len(provenance.history.get("steps", [])) > 1:
         text = "The ranker of the best step is kept."
         yield _figure("learning", "Learning", text, page_charts.learning_curve(provenance))

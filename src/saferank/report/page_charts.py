@@ -189,21 +189,27 @@ def clicks_change(assessment: Assessment) -> Any:
     import altair as alt
 
     assert assessment.clicks is not None
-    old, gap = assessment.clicks.production, assessment.clicks.difference
-    new = {name: old + getattr(gap, name) for name in ("estimate", "lower", "upper")}
+    worth, say, gap = (
+        assessment.feedback.worth,
+        assessment.feedback.say,
+        assessment.clicks.difference,
+    )
+    old = worth(assessment.clicks.production)
+    new = {name: old + worth(getattr(gap, name)) for name in ("estimate", "lower", "upper")}
     rows = [
         {"ranker": "production", "estimate": old, "lower": old, "upper": old},
         {"ranker": "new", **new},
     ]
     base = alt.Chart({"values": rows}).encode(y=alt.Y("ranker:N", title=None, sort=None))
     bars = base.mark_rule(strokeWidth=3, color=BLUE).encode(
-        x=alt.X("lower:Q", title="clicks per session", scale=alt.Scale(zero=False)),
+        x=alt.X("lower:Q", title=say("clicks per session"), scale=alt.Scale(zero=False)),
         x2="upper:Q",
     )
     points = base.mark_point(filled=True, size=120, color=BLUE, opacity=1).encode(
         x="estimate:Q", tooltip=["ranker:N", *map(_precise, ("estimate", "lower", "upper"))]
     )
-    return _finished(bars + points, "Clicks per session with their interval").properties(height=90)
+    title = say("Clicks per session with their interval")
+    return _finished(bars + points, title).properties(height=90)
 
 
 def click_rates(assessment: Assessment) -> Any:
@@ -211,8 +217,9 @@ def click_rates(assessment: Assessment) -> Any:
     import altair as alt
 
     assert assessment.log is not None
+    worth, say = assessment.feedback.worth, assessment.feedback.say
     rows = [
-        {"rank": rate.rank, "rate": value, "clicks": name}
+        {"rank": rate.rank, "rate": worth(value), "clicks": name}
         for rate in assessment.log.by_rank
         for name, value in (("as seen", rate.observed), ("by the click model", rate.modelled))
     ]
@@ -222,7 +229,7 @@ def click_rates(assessment: Assessment) -> Any:
         .mark_line(point={"size": 70, "filled": True})
         .encode(
             x=alt.X("rank:O", axis=alt.Axis(labelAngle=0)),
-            y=alt.Y("rate:Q", title="clicks per impression"),
+            y=alt.Y("rate:Q", title=say("clicks per impression")),
             color=alt.Color(
                 "clicks:N", title=None, scale=alt.Scale(domain=names, range=[BLUE, ORANGE])
             ),
@@ -231,7 +238,7 @@ def click_rates(assessment: Assessment) -> Any:
             ),
             tooltip=["clicks:N", "rank:O", _precise("rate")],
         ),
-        "Clicks at each rank, as seen and by the click model",
+        say("Clicks at each rank, as seen and by the click model"),
     )
 
 

@@ -196,8 +196,9 @@ def _by_clicks(
     doubts = None if test.problems else doubt_served(served, evidence, counts, rule)
     test = replace(test, doubts=doubts)
     assessment = Assessment(
-        verdict(certificate, test, rule=rule),
+        verdict(certificate, test, rule=rule).about(counts.feedback),
         certificate,
+        feedback=counts.feedback,
         support=estimates.evaluation.support,
         estimator=estimates.estimator,
         fit=fit,

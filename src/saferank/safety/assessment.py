@@ -11,6 +11,7 @@ from typing import Any
 from saferank._core.display import html_summary
 from saferank._core.files import read_json, write_json
 from saferank._core.records import from_dict
+from saferank.counts.feedback import CLICKS, Feedback
 from saferank.errors import InputError, require
 from saferank.evaluation import Interval
 from saferank.evaluation.doubt import DoubtCurve
@@ -95,6 +96,8 @@ class Assessment:
     """The truth, where a simulation knows it."""
     ranker: str | None = None
     """Fingerprint of the ranker that it is of."""
+    feedback: Feedback = CLICKS
+    """What `clicks` are: their numbers are in units of `feedback.unit`."""
     production_from: str | None = None
     """What it was compared with: fingerprint of production's ranker, or `ITEMS`; None: scores."""
 

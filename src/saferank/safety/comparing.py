@@ -18,6 +18,7 @@ from saferank._core.records import from_dict
 from saferank._core.seeds import generator
 from saferank.clicks import ClickModel
 from saferank.counts import Counts
+from saferank.counts.feedback import CLICKS, Feedback
 from saferank.data import RankingData
 from saferank.errors import InputError, require
 from saferank.evaluation.intervals import QueryScores
@@ -72,6 +73,8 @@ class Comparison:
     fit: ProductionFit
     problems: tuple[str, ...] = ()
     """What speaks against all of these numbers."""
+    feedback: Feedback = CLICKS
+    """What clicks are: their numbers are in units of `feedback.unit`."""
 
     @property
     def best(self) -> Candidate | None:
@@ -88,6 +91,9 @@ class Comparison:
 
     def sentence(self) -> str:
         """The outcome in one sentence."""
+        return self.feedback.say(self._sentence())
+
+    def _sentence(self) -> str:
         if self.problems:
             return f"The log cannot tell which is better: {'; '.join(self.problems)}."
         if self.best is None:
@@ -191,6 +197,7 @@ def compare(
         confidence,
         fit,
         find_misfits(model, fit, judged),
+        counts.feedback,
     )
 
 

@@ -24,7 +24,7 @@ def comparison_chart(comparison: Comparison) -> Any:
         if candidate.refused is None
     ]
     base = alt.Chart({"values": rows}).encode(y=alt.Y("ranker:N", title=None, sort=None))
-    title = "change of clicks per session against production"
+    title = comparison.feedback.say("change of clicks per session against production")
     lines = base.mark_rule(strokeWidth=3, color=COLOURS[0]).encode(
         x=alt.X("lower:Q", title=title, axis=alt.Axis(format="+%")), x2="upper:Q"
     )

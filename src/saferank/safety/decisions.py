@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from saferank.counts.feedback import Feedback
 from saferank.errors import require
 from saferank.evaluation import Interval
 from saferank.evaluation.doubt import DoubtCurve
@@ -69,6 +70,15 @@ class Decision:
     """Not shipped because something cannot be told, not because it was found to be worse."""
     next_step: str = ""
     """What to do now, in one sentence."""
+
+    def about(self, feedback: Feedback) -> Decision:
+        """The same in the words of what was counted."""
+        return replace(
+            self,
+            sentence=feedback.say(self.sentence),
+            assumes=tuple(feedback.say(sentence) for sentence in self.assumes),
+            next_step=feedback.say(self.next_step),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The decision for JSON."""

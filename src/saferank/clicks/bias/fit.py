@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -274,7 +274,7 @@ def _fit(counts: Counts, how: _How, options: _Options) -> FittedBias:
         kind=options.kind,
         method=options.method,
         reference=options.reference,
-        model=model,
+        model=replace(model, feedback=counts.feedback.text),
         canonical=canonical,
         level_at=level_at,
         uncertainty=sure,

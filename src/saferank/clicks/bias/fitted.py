@@ -15,6 +15,7 @@ from saferank.clicks.bias.misfit import Misfit
 from saferank.clicks.bias.scale import Canonical
 from saferank.clicks.bias.uncertainty import Uncertainty
 from saferank.clicks.models import ClickModel
+from saferank.counts.feedback import CLICKS, Feedback
 
 FEW_IMPRESSIONS = 100.0
 """Per document, below which EM with a relevance for each document is noticeably biased."""
@@ -70,8 +71,16 @@ class FittedBias:
         """Click probability at each rank of a document that has `level_at` at the reference."""
         return self.canonical.level(self.level_at)
 
+    @property
+    def feedback(self) -> Feedback:
+        """What the model was fitted to."""
+        return Feedback(self.model.feedback) if self.model.feedback else CLICKS
+
     def sentences(self) -> list[str]:
         """What the log could tell, how surely, and whether clicks deviate from the model."""
+        return [self.feedback.say(sentence) for sentence in self._sentences()]
+
+    def _sentences(self) -> list[str]:
         said = [self.verdict]
         said.append(self.uncertainty.sentence)
         if self.uncertainty.known:

@@ -53,10 +53,10 @@ def explanation(fit: FittedBias) -> list[str]:
     reference = int(np.argmax(fit.model.exposure_weights)) + 1
     return [
         *said,
-        f"click rate: of a document that is clicked {rate} of the time at rank {rank}.",
+        f"click rate: of a document whose click rate at rank {rank} is {rate}.",
         "alpha, beta: the same as alpha R + beta on one of many scales of relevance that fit "
-        f"equally: R = 0 is a document never clicked at rank {zero}, R = 1 one always clicked at "
-        f"rank {reference}. They have no intervals of their own.",
+        f"equally: R = 0 is a document of click rate 0 at rank {zero}, R = 1 one of click rate 1 "
+        f"at rank {reference}. They have no intervals of their own.",
     ]
 
 
@@ -116,7 +116,7 @@ def save_chart(fit: FittedBias, path: str | Path) -> None:
 
 
 def sketch(fit: FittedBias) -> str:
-    """The curve in letters: how often one and the same document is clicked at each rank."""
+    """The curve in letters: the click rate of one and the same document at each rank."""
     levels = np.nan_to_num(fit.level)
     longest = max(float(levels.max()), 1e-12)
     lines = [f"rank  click rate of a document with {fit.level_at:.4g} at rank {fit.reference}"]

@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 from saferank._core.flat import Array, Floats
 from saferank.counts.arrays import Counts
 from saferank.counts.count_table import CountReport
+from saferank.counts.feedback import CLICKS, Feedback
 from saferank.counts.overlap import Overlap
 from saferank.data import RankingData
 from saferank.errors import InputError
@@ -91,6 +92,7 @@ def check_log(
     exclude: ExclusionList | None = None,
     production: FindProduction | None = None,
     policy: FindPolicy | None = None,
+    feedback: str | Feedback = CLICKS,
 ) -> LogHealth:
     """Look at a log before learning from it; bad rows are told, not refused.
 
@@ -106,7 +108,7 @@ def check_log(
         As in `count`.
     items
         Tell how much of what could be shown was shown.
-    engine, columns, where, top, use_sessions, exclude
+    engine, columns, where, top, use_sessions, exclude, feedback
         As in `count`.
     rank_from
         The log's first rank; None finds out whether ranks count from 0 or 1.
@@ -131,7 +133,7 @@ def check_log(
     """
     options: dict[str, Any] = {
         "engine": engine, "columns": columns, "where": where, "top": top,
-        "use_sessions": use_sessions, "exclude": exclude,
+        "use_sessions": use_sessions, "exclude": exclude, "feedback": feedback,
     }  # fmt: skip
     with counted(log, rank_from=1 if rank_from is None else rank_from, **options) as counted_log:
         if not (counted_log.report.from_zero and rank_from is None):

@@ -1,0 +1,1207 @@
+SELECT
+  "t5"."query_id",
+  "t5"."doc_id",
+  CAST("t5"."place" AS BIGINT) AS "place",
+  "t5"."rows",
+  "t5"."impressions",
+  "t5"."clicks"
+FROM (
+  SELECT
+    "t4"."query_id",
+    "t4"."doc_id",
+    "t4"."place",
+    CAST(CAST(SUM("t4"."rows") AS DECIMAL(38, 0)) AS BIGINT) AS "rows",
+    COUNT(*) AS "impressions",
+    COUNT(*) FILTER(WHERE
+      "t4"."clicked") AS "clicks"
+  FROM (
+    SELECT
+      "t3"."query_id",
+      "t3"."doc_id",
+      "t3"."rows",
+      "t3"."clicked",
+      IF((
+        "t3"."place" > 0
+      ) AND (
+        "t3"."doc_id" <> "t3"."other"
+      ), -6, "t3"."place") AS "place"
+    FROM (
+      SELECT
+        "t2"."session_id",
+        "t2"."query_id",
+        "t2"."place",
+        COUNT(*) AS "rows",
+        MIN("t2"."doc_id") AS "doc_id",
+        MAX("t2"."doc_id") AS "other",
+        COUNT(*) FILTER(WHERE
+          "t2"."clicked") > 0 AS "clicked"
+      FROM (
+        SELECT
+          "t1"."query_id",
+          "t1"."doc_id",
+          CASE
+            WHEN "t1"."feedback_revenue" <= 0
+            THEN FALSE
+            WHEN (
+              "t1"."feedback_revenue" / CAST(200.0 AS DOUBLE)
+            ) >= 1
+            THEN TRUE
+            ELSE (
+              (
+                (
+                  (
+                    (
+                      (
+                        (
+                          (
+                            (
+                              (
+                                (
+                                  (
+                                    (
+                                      (
+                                        (
+                                          CAST(CODEPOINT(
+                                            CAST(SUBSTR(
+                                              SUBSTR(
+                                                LOWER(
+                                                  TO_HEX(
+                                                    MD5(
+                                                      TO_UTF8(
+                                                        CONCAT(
+                                                          '0:',
+                                                          CONCAT(
+                                                            CONCAT(
+                                                              CONCAT(
+                                                                CONCAT(
+                                                                  CONCAT(CONCAT(CONCAT(CONCAT('value', '|'), "t1"."drawn_by"), '|'), "t1"."query_id"),
+                                                                  '|'
+                                                                ),
+                                                                CAST("t1"."doc_id" AS VARCHAR)
+                                                              ),
+                                                              '|'
+                                                            ),
+                                                            CAST(CAST("t1"."rank" AS BIGINT) AS VARCHAR)
+                                                          )
+                                                        )
+                                                      )
+                                                    )
+                                                  )
+                                                ),
+                                                IF(
+                                                  (
+                                                    0 + 1
+                                                  ) >= 1,
+                                                  0 + 1,
+                                                  0 + 1 + LENGTH(
+                                                    LOWER(
+                                                      TO_HEX(
+                                                        MD5(
+                                                          TO_UTF8(
+                                                            CONCAT(
+                                                              '0:',
+                                                              CONCAT(
+                                                                CONCAT(
+                                                                  CONCAT(
+                                                                    CONCAT(
+                                                                      CONCAT(CONCAT(CONCAT(CONCAT('value', '|'), "t1"."drawn_by"), '|'), "t1"."query_id"),
+                                                                      '|'
+                                                                    ),
+                                                                    CAST("t1"."doc_id" AS VARCHAR)
+                                                                  ),
+                                                                  '|'
+                                                                ),
+                                                                CAST(CAST("t1"."rank" AS BIGINT) AS VARCHAR)
+                                                              )
+                                                            )
+                                                          )
+                                                        )
+                                                      )
+                                                    )
+                                                  )
+                                                ),
+                                                1
+                                              ),
+                                              1,
+                                              2
+                                            ) AS VARCHAR(1))
+                                          ) AS DOUBLE) - IF(
+                                            CAST(CODEPOINT(
+                                              CAST(SUBSTR(
+                                                SUBSTR(
+                                                  LOWER(
+                                                    TO_HEX(
+                                                      MD5(
+                                                        TO_UTF8(
+                                                          CONCAT(
+                                                            '0:',
+                                                            CONCAT(
+                                                              CONCAT(
+                                                                CONCAT(
+                                                                  CONCAT(
+                                                                    CONCAT(CONCAT(CONCAT(CONCAT('value', '|'), "t1"."drawn_by"), '|'), "t1"."query_id"),
+                                                                    '|'
+                                                                  ),
+                                                                  CAST("t1"."doc_id" AS VARCHAR)
+                                                                ),
+                                                                '|'
+                                                              ),
+                                                              CAST(CAST("t1"."rank" AS BIGINT) AS VARCHAR)
+                                                            )
+                                                          )
+                                                        )
+                                                      )
+                                                    )
+                                                  ),
+                                                  IF(
+                                                    (
+                                                      0 + 1
+                                                    ) >= 1,
+                                                    0 + 1,
+                                                    0 + 1 + LENGTH(
+                                                      LOWER(
+                                                        TO_HEX(
+                                                          MD5(
+                                                            TO_UTF8(
+                                                              CONCAT(
+                                                                '0:',
+                                                                CONCAT(
+                                                                  CONCAT(
+                                                                    CONCAT(
+                                                                      CONCAT(
+                                                                        CONCAT(CONCAT(CONCAT(CONCAT('value', '|'), "t1"."drawn_by"), '|'), "t1"."query_id"),
+                                                                        '|'
+                                                                      ),
+                                                                      CAST("t1"."doc_id" AS VARCHAR)
+                                                                    ),
+                                                                    '|'
+                                                                  ),
+                                                                  CAST(CAST("t1"."rank" AS BIGINT) AS VARCHAR)
+                                                                )
+                                                              )
+                                                            )
+                                                          )
+                                                        )
+                                                      )
+                                                    )
+                                                  ),
+                                                  1
+                                                ),
+                                                1,
+                                                2
+                                              ) AS VARCHAR(1))
+                                            ) AS DOUBLE) > 90,
+                                            CAST(87.0 AS DOUBLE),
+                                            CAST(48.0 AS DOUBLE)
+                                          )
+                                        ) * CAST(16.0 AS DOUBLE)
+                                      ) + (
+                                        CAST(CODEPOINT(
+                                          CAST(SUBSTR(
+                                            SUBSTR(
+                                              LOWER(
+                                                TO_HEX(
+                                                  MD5(
+                                                    TO_UTF8(
+                                                      CONCAT(
+                                                        '0:',
+                                                        CONCAT(
+                                                          CONCAT(
+                                                            CONCAT(
+                                                              CONCAT(
+                                                                CONCAT(CONCAT(CONCAT(CONCAT('value', '|'), "t1"."drawn_by"), '|'), "t1"."query_id"),
+                                                                '|'
+                                                              ),
+                                                              CAST("t1"."doc_id" AS VARCHAR)
+                                                            ),
+                                                            '|'
+                                                          ),
+                                                          CAST(CAST("t1"."rank" AS BIGINT) AS VARCHAR)
+                                                        )
+                                                      )
+                                                    )
+                                                  )
+                                                )
+                                              ),
+                                              IF(
+                                                (
+                                                  1 + 1
+                                                ) >= 1,
+                                                1 + 1,
+                                                1 + 1 + LENGTH(
+                                                  LOWER(
+                                                    TO_HEX(
+                                                      MD5(
+                                                        TO_UTF8(
+                                                          CONCAT(
+                                                            '0:',
+                                                            CONCAT(
+                                                              CONCAT(
+                                                                CONCAT(
+                                                                  CONCAT(
+                                                                    CONCAT(CONCAT(CONCAT(CONCAT('value', '|'), "t1"."drawn_by"), '|'), "t1"."query_id"),
+                                                                    '|'
+                                                                  ),
+                                                                  CAST("t1"."doc_id" AS VARCHAR)
+                                                                ),
+                                                                '|'
+                                                              ),
+                                                              CAST(CAST("t1"."rank" AS BIGINT) AS VARCHAR)
+                                                            )
+                                                          )
+                                                        )
+                                                      )
+                                                    )
+                                                  )
+                                                )
+                                              ),
+                                              1
+                                            ),
+                                            1,
+                                            2
+                                          ) AS VARCHAR(1))
+                                        ) AS DOUBLE) - IF(
+                                          CAST(CODEPOINT(
+                                            CAST(SUBSTR(
+                                              SUBSTR(
+                                                LOWER(
+                                                  TO_HEX(
+                                                    MD5(
+                                                      TO_UTF8(
+                                                        CONCAT(
+                                                          '0:',
+                                                          CONCAT(
+                                                            CONCAT(
+                                                              CONCAT(
+                                                                CONCAT(
+                                                                  CONCAT(CONCAT(CONCAT(CONCAT('value', '|'), "t1"."drawn_by"), '|'), "t1"."query_id"),
+                                                                  '|'
+                                                                ),
+                                                                CAST("t1"."doc_id" AS VARCHAR)
+                                                              ),
+                                                              '|'
+                                                            ),
+                                                            CAST(CAST("t1"."rank" AS BIGINT) AS VARCHAR)
+                                                          )
+                                                        )
+                                                      )
+                                                    )
+                                                  )
+                                                ),
+                                                IF(
+                                                  (
+                                                    1 + 1
+                                                  ) >= 1,
+                                                  1 + 1,
+                                                  1 + 1 + LENGTH(
+                                                    LOWER(
+                                                      TO_HEX(
+                                                        MD5(
+                                                          TO_UTF8(
+                                                            CONCAT(
+                                                              '0:',
+                                                              CONCAT(
+                                                                CONCAT(
+                                                                  CONCAT(
+                                                                    CONCAT(
+                                                                      CONCAT(CONCAT(CONCAT(CONCAT('value', '|'), "t1"."drawn_by"), '|'), "t1"."query_id"),
+                                                                      '|'
+                                                                    ),
+                                                                    CAST("t1"."doc_id" AS VARCHAR)
+                                                                  ),
+                                                                  '|'
+                                                                ),
+                                                                CAST(CAST("t1"."rank" AS BIGINT) AS VARCHAR)
+                                                              )
+                                                            )
+                                                          )
+                                                        )
+                                                      )
+                                                    )
+                                                  )
+                                                ),
+                                                1
+                                              ),
+                                              1,
+                                              2
+                                            ) AS VARCHAR(1))
+                                          ) AS DOUBLE) > 90,
+                                          CAST(87.0 AS DOUBLE),
+                                          CAST(48.0 AS DOUBLE)
+                                        )
+                                      )
+                                    ) * CAST(16.0 AS DOUBLE)
+                                  ) + (
+                                    CAST(CODEPOINT(
+                                      CAST(SUBSTR(
+                                        SUBSTR(
+                                          LOWER(
+                                            TO_HEX(
+                                              MD5(
+                                                TO_UTF8(
+                                                  CONCAT(
+                                                    '0:',
+                                                    CONCAT(
+                                                      CONCAT(
+                                                        CONCAT(
+                                                          CONCAT(
+                                                            CONCAT(CONCAT(CONCAT(CONCAT('value', '|'), "t1"."drawn_by"), '|'), "t1"."query_id"),
+                                                            '|'
+                                                          ),
+                                                          CAST("t1"."doc_id" AS VARCHAR)
+                                                        ),
+                                                        '|'
+                                                      ),
+                                                      CAST(CAST("t1"."rank" AS BIGINT) AS VARCHAR)
+                                                    )
+                                                  )
+                                                )
+                                              )
+                                            )
+                                          ),
+                                          IF(
+                                            (
+                                              2 + 1
+                                            ) >= 1,
+                                            2 + 1,
+                                            2 + 1 + LENGTH(
+                                              LOWER(
+                                                TO_HEX(
+                                                  MD5(
+                                                    TO_UTF8(
+                                                      CONCAT(
+                                                        '0:',
+                                                        CONCAT(
+                                                          CONCAT(
+                                                            CONCAT(
+                                                              CONCAT(
+                                                                CONCAT(CONCAT(CONCAT(CONCAT('value', '|'), "t1"."drawn_by"), '|'), "t1"."query_id"),
+                                                                '|'
+                                                              ),
+                                                              CAST("t1"."doc_id" AS VARCHAR)
+                                                            ),
+                                                            '|'
+                                                          ),
+                                                          CAST(CAST("t1"."rank" AS BIGINT) AS VARCHAR)
+                                                        )
+                                                      )
+                                                    )
+                                                  )
+                                                )
+                                              )
+                                            )
+                                          ),
+                                          1
+                                        ),
+                                        1,
+                                        2
+                                      ) AS VARCHAR(1))
+                                    ) AS DOUBLE) - IF(
+                                      CAST(CODEPOINT(
+                                        CAST(SUBSTR(
+                                          SUBSTR(
+                                            LOWER(
+                                              TO_HEX(
+                                                MD5(
+                                                  TO_UTF8(
+                                                    CONCAT(
+                                                      '0:',
+                                                      CONCAT(
+                                                        CONCAT(
+                                                          CONCAT(
+                                                            CONCAT(
+                                                              CONCAT(CONCAT(CONCAT(CONCAT('value', '|'), "t1"."drawn_by"), '|'), "t1"."query_id"),
+                                                              '|'
+                                                            ),
+                                                            CAST("t1"."doc_id" AS VARCHAR)
+                                                          ),
+                                                          '|'
+                                                        ),
+                                                        CAST(CAST("t1"."rank" AS BIGINT) AS VARCHAR)
+                                                      )
+                                                    )
+                                                  )
+                                                )
+                                              )
+                                            ),
+                                            IF(
+                                              (
+                                                2 + 1
+                                              ) >= 1,
+                                              2 + 1,
+                                              2 + 1 + LENGTH(
+                                                LOWER(
+                                                  TO_HEX(
+                                                    MD5(
+                                                      TO_UTF8(
+                                                        CONCAT(
+                                                          '0:',
+                                                          CONCAT(
+                                                            CONCAT(
+                                                              CONCAT(
+                                                                CONCAT(
+                                                                  CONCAT(CONCAT(CONCAT(CONCAT('value', '|'), "t1"."drawn_by"), '|'), "t1"."query_id"),
+                                                                  '|'
+                                                                ),
+                                                                CAST("t1"."doc_id" AS VARCHAR)
+                                                              ),
+                                                              '|'
+                                                            ),
+                                                            CAST(CAST("t1"."rank" AS BIGINT) AS VARCHAR)
+                                                          )
+                                                        )
+                                                      )
+                                                    )
+                                                  )
+                                                )
+                                              )
+                                            ),
+                                            1
+                                          ),
+                                          1,
+                                          2
+                                        ) AS VARCHAR(1))
+                                      ) AS DOUBLE) > 90,
+                                      CAST(87.0 AS DOUBLE),
+                                      CAST(48.0 AS DOUBLE)
+                                    )
+                                  )
+                                ) * CAST(16.0 AS DOUBLE)
+                              ) + (
+                                CAST(CODEPOINT(
+                                  CAST(SUBSTR(
+                                    SUBSTR(
+                                      LOWER(
+                                        TO_HEX(
+                                          MD5(
+                                            TO_UTF8(
+                                              CONCAT(
+                                                '0:',
+                                                CONCAT(
+                                                  CONCAT(
+                                                    CONCAT(
+                                                      CONCAT(
+                                                        CONCAT(CONCAT(CONCAT(CONCAT('value', '|'), "t1"."drawn_by"), '|'), "t1"."query_id"),
+                                                        '|'
+                                                      ),
+                                                      CAST("t1"."doc_id" AS VARCHAR)
+                                                    ),
+                                                    '|'
+                                                  ),
+                                                  CAST(CAST("t1"."rank" AS BIGINT) AS VARCHAR)
+                                                )
+                                              )
+                                            )
+                                          )
+                                        )
+                                      ),
+                                      IF(
+                                        (
+                                          3 + 1
+                                        ) >= 1,
+                                        3 + 1,
+                                        3 + 1 + LENGTH(
+                                          LOWER(
+                                            TO_HEX(
+                                              MD5(
+                                                TO_UTF8(
+                                                  CONCAT(
+                                                    '0:',
+                                                    CONCAT(
+                                                      CONCAT(
+                                                        CONCAT(
+                                                          CONCAT(
+                                                            CONCAT(CONCAT(CONCAT(CONCAT('value', '|'), "t1"."drawn_by"), '|'), "t1"."query_id"),
+                                                            '|'
+                                                          ),
+                                                          CAST("t1"."doc_id" AS VARCHAR)
+                                                        ),
+                                                        '|'
+                                                      ),
+                                                      CAST(CAST("t1"."rank" AS BIGINT) AS VARCHAR)
+                                                    )
+                                                  )
+                                                )
+                                              )
+                                            )
+                                          )
+                                        )
+                                      ),
+                                      1
+                                    ),
+                                    1,
+                                    2
+                                  ) AS VARCHAR(1))
+                                ) AS DOUBLE) - IF(
+                                  CAST(CODEPOINT(
+                                    CAST(SUBSTR(
+                                      SUBSTR(
+                                        LOWER(
+                                          TO_HEX(
+                                            MD5(
+                                              TO_UTF8(
+                                                CONCAT(
+                                                  '0:',
+                                                  CONCAT(
+                                                    CONCAT(
+                                                      CONCAT(
+                                                        CONCAT(
+                                                          CONCAT(CONCAT(CONCAT(CONCAT('value', '|'), "t1"."drawn_by"), '|'), "t1"."query_id"),
+                                                          '|'
+                                                        ),
+                                                        CAST("t1"."doc_id" AS VARCHAR)
+                                                      ),
+                                                      '|'
+                                                    ),
+                                                    CAST(CAST("t1"."rank" AS BIGINT) AS VARCHAR)
+                                                  )
+                                                )
+                                              )
+                                            )
+                                          )
+                                        ),
+                                        IF(
+                                          (
+                                            3 + 1
+                                          ) >= 1,
+                                          3 + 1,
+                                          3 + 1 + LENGTH(
+                                            LOWER(
+                                              TO_HEX(
+                                                MD5(
+                                                  TO_UTF8(
+                                                    CONCAT(
+                                                      '0:',
+                                                      CONCAT(
+                                                        CONCAT(
+                                                          CONCAT(
+                                                            CONCAT(
+                                                              CONCAT(CONCAT(CONCAT(CONCAT('value', '|'), "t1"."drawn_by"), '|'), "t1"."query_id"),
+                                                              '|'
+                                                            ),
+                                                            CAST("t1"."doc_id" AS VARCHAR)
+                                                          ),
+                                                          '|'
+                                                        ),
+                                                        CAST(CAST("t1"."rank" AS BIGINT) AS VARCHAR)
+                                                      )
+                                                    )
+                                                  )
+                                                )
+                                              )
+                                            )
+                                          )
+                                        ),
+                                        1
+                                      ),
+                                      1,
+                                      2
+                                    ) AS VARCHAR(1))
+                                  ) AS DOUBLE) > 90,
+                                  CAST(87.0 AS DOUBLE),
+                                  CAST(48.0 AS DOUBLE)
+                                )
+                              )
+                            ) * CAST(16.0 AS DOUBLE)
+                          ) + (
+                            CAST(CODEPOINT(
+                              CAST(SUBSTR(
+                                SUBSTR(
+                                  LOWER(
+                                    TO_HEX(
+                                      MD5(
+                                        TO_UTF8(
+                                          CONCAT(
+                                            '0:',
+                                            CONCAT(
+                                              CONCAT(
+                                                CONCAT(
+                                                  CONCAT(
+                                                    CONCAT(CONCAT(CONCAT(CONCAT('value', '|'), "t1"."drawn_by"), '|'), "t1"."query_id"),
+                                                    '|'
+                                                  ),
+                                                  CAST("t1"."doc_id" AS VARCHAR)
+                                                ),
+                                                '|'
+                                              ),
+                                              CAST(CAST("t1"."rank" AS BIGINT) AS VARCHAR)
+                                            )
+                                          )
+                                        )
+                                      )
+                                    )
+                                  ),
+                                  IF(
+                                    (
+                                      4 + 1
+                                    ) >= 1,
+                                    4 + 1,
+                                    4 + 1 + LENGTH(
+                                      LOWER(
+                                        TO_HEX(
+                                          MD5(
+                                            TO_UTF8(
+                                              CONCAT(
+                                                '0:',
+                                                CONCAT(
+                                                  CONCAT(
+                                                    CONCAT(
+                                                      CONCAT(
+                                                        CONCAT(CONCAT(CONCAT(CONCAT('value', '|'), "t1"."drawn_by"), '|'), "t1"."query_id"),
+                                                        '|'
+                                                      ),
+                                                      CAST("t1"."doc_id" AS VARCHAR)
+                                                    ),
+                                                    '|'
+                                                  ),
+                                                  CAST(CAST("t1"."rank" AS BIGINT) AS VARCHAR)
+                                                )
+                                              )
+                                            )
+                                          )
+                                        )
+                                      )
+                                    )
+                                  ),
+                                  1
+                                ),
+                                1,
+                                2
+                              ) AS VARCHAR(1))
+                            ) AS DOUBLE) - IF(
+                              CAST(CODEPOINT(
+                                CAST(SUBSTR(
+                                  SUBSTR(
+                                    LOWER(
+                                      TO_HEX(
+                                        MD5(
+                                          TO_UTF8(
+                                            CONCAT(
+                                              '0:',
+                                              CONCAT(
+                                                CONCAT(
+                                                  CONCAT(
+                                                    CONCAT(
+                                                      CONCAT(CONCAT(CONCAT(CONCAT('value', '|'), "t1"."drawn_by"), '|'), "t1"."query_id"),
+                                                      '|'
+                                                    ),
+                                                    CAST("t1"."doc_id" AS VARCHAR)
+                                                  ),
+                                                  '|'
+                                                ),
+                                                CAST(CAST("t1"."rank" AS BIGINT) AS VARCHAR)
+                                              )
+                                            )
+                                          )
+                                        )
+                                      )
+                                    ),
+                                    IF(
+                                      (
+                                        4 + 1
+                                      ) >= 1,
+                                      4 + 1,
+                                      4 + 1 + LENGTH(
+                                        LOWER(
+                                          TO_HEX(
+                                            MD5(
+                                              TO_UTF8(
+                                                CONCAT(
+                                                  '0:',
+                                                  CONCAT(
+                                                    CONCAT(
+                                                      CONCAT(
+                                                        CONCAT(
+                                                          CONCAT(CONCAT(CONCAT(CONCAT('value', '|'), "t1"."drawn_by"), '|'), "t1"."query_id"),
+                                                          '|'
+                                                        ),
+                                                        CAST("t1"."doc_id" AS VARCHAR)
+                                                      ),
+                                                      '|'
+                                                    ),
+                                                    CAST(CAST("t1"."rank" AS BIGINT) AS VARCHAR)
+                                                  )
+                                                )
+                                              )
+                                            )
+                                          )
+                                        )
+                                      )
+                                    ),
+                                    1
+                                  ),
+                                  1,
+                                  2
+                                ) AS VARCHAR(1))
+                              ) AS DOUBLE) > 90,
+                              CAST(87.0 AS DOUBLE),
+                              CAST(48.0 AS DOUBLE)
+                            )
+                          )
+                        ) * CAST(16.0 AS DOUBLE)
+                      ) + (
+                        CAST(CODEPOINT(
+                          CAST(SUBSTR(
+                            SUBSTR(
+                              LOWER(
+                                TO_HEX(
+                                  MD5(
+                                    TO_UTF8(
+                                      CONCAT(
+                                        '0:',
+                                        CONCAT(
+                                          CONCAT(
+                                            CONCAT(
+                                              CONCAT(
+                                                CONCAT(CONCAT(CONCAT(CONCAT('value', '|'), "t1"."drawn_by"), '|'), "t1"."query_id"),
+                                                '|'
+                                              ),
+                                              CAST("t1"."doc_id" AS VARCHAR)
+                                            ),
+                                            '|'
+                                          ),
+                                          CAST(CAST("t1"."rank" AS BIGINT) AS VARCHAR)
+                                        )
+                                      )
+                                    )
+                                  )
+                                )
+                              ),
+                              IF(
+                                (
+                                  5 + 1
+                                ) >= 1,
+                                5 + 1,
+                                5 + 1 + LENGTH(
+                                  LOWER(
+                                    TO_HEX(
+                                      MD5(
+                                        TO_UTF8(
+                                          CONCAT(
+                                            '0:',
+                                            CONCAT(
+                                              CONCAT(
+                                                CONCAT(
+                                                  CONCAT(
+                                                    CONCAT(CONCAT(CONCAT(CONCAT('value', '|'), "t1"."drawn_by"), '|'), "t1"."query_id"),
+                                                    '|'
+                                                  ),
+                                                  CAST("t1"."doc_id" AS VARCHAR)
+                                                ),
+                                                '|'
+                                              ),
+                                              CAST(CAST("t1"."rank" AS BIGINT) AS VARCHAR)
+                                            )
+                                          )
+                                        )
+                                      )
+                                    )
+                                  )
+                                )
+                              ),
+                              1
+                            ),
+                            1,
+                            2
+                          ) AS VARCHAR(1))
+                        ) AS DOUBLE) - IF(
+                          CAST(CODEPOINT(
+                            CAST(SUBSTR(
+                              SUBSTR(
+                                LOWER(
+                                  TO_HEX(
+                                    MD5(
+                                      TO_UTF8(
+                                        CONCAT(
+                                          '0:',
+                                          CONCAT(
+                                            CONCAT(
+                                              CONCAT(
+                                                CONCAT(
+                                                  CONCAT(CONCAT(CONCAT(CONCAT('value', '|'), "t1"."drawn_by"), '|'), "t1"."query_id"),
+                                                  '|'
+                                                ),
+                                                CAST("t1"."doc_id" AS VARCHAR)
+                                              ),
+                                              '|'
+                                            ),
+                                            CAST(CAST("t1"."rank" AS BIGINT) AS VARCHAR)
+                                          )
+                                        )
+                                      )
+                                    )
+                                  )
+                                ),
+                                IF(
+                                  (
+                                    5 + 1
+                                  ) >= 1,
+                                  5 + 1,
+                                  5 + 1 + LENGTH(
+                                    LOWER(
+                                      TO_HEX(
+                                        MD5(
+                                          TO_UTF8(
+                                            CONCAT(
+                                              '0:',
+                                              CONCAT(
+                                                CONCAT(
+                                                  CONCAT(
+                                                    CONCAT(
+                                                      CONCAT(CONCAT(CONCAT(CONCAT('value', '|'), "t1"."drawn_by"), '|'), "t1"."query_id"),
+                                                      '|'
+                                                    ),
+                                                    CAST("t1"."doc_id" AS VARCHAR)
+                                                  ),
+                                                  '|'
+                                                ),
+                                                CAST(CAST("t1"."rank" AS BIGINT) AS VARCHAR)
+                                              )
+                                            )
+                                          )
+                                        )
+                                      )
+                                    )
+                                  )
+                                ),
+                                1
+                              ),
+                              1,
+                              2
+                            ) AS VARCHAR(1))
+                          ) AS DOUBLE) > 90,
+                          CAST(87.0 AS DOUBLE),
+                          CAST(48.0 AS DOUBLE)
+                        )
+                      )
+                    ) * CAST(16.0 AS DOUBLE)
+                  ) + (
+                    CAST(CODEPOINT(
+                      CAST(SUBSTR(
+                        SUBSTR(
+                          LOWER(
+                            TO_HEX(
+                              MD5(
+                                TO_UTF8(
+                                  CONCAT(
+                                    '0:',
+                                    CONCAT(
+                                      CONCAT(
+                                        CONCAT(
+                                          CONCAT(
+                                            CONCAT(CONCAT(CONCAT(CONCAT('value', '|'), "t1"."drawn_by"), '|'), "t1"."query_id"),
+                                            '|'
+                                          ),
+                                          CAST("t1"."doc_id" AS VARCHAR)
+                                        ),
+                                        '|'
+                                      ),
+                                      CAST(CAST("t1"."rank" AS BIGINT) AS VARCHAR)
+                                    )
+                                  )
+                                )
+                              )
+                            )
+                          ),
+                          IF(
+                            (
+                              6 + 1
+                            ) >= 1,
+                            6 + 1,
+                            6 + 1 + LENGTH(
+                              LOWER(
+                                TO_HEX(
+                                  MD5(
+                                    TO_UTF8(
+                                      CONCAT(
+                                        '0:',
+                                        CONCAT(
+                                          CONCAT(
+                                            CONCAT(
+                                              CONCAT(
+                                                CONCAT(CONCAT(CONCAT(CONCAT('value', '|'), "t1"."drawn_by"), '|'), "t1"."query_id"),
+                                                '|'
+                                              ),
+                                              CAST("t1"."doc_id" AS VARCHAR)
+                                            ),
+                                            '|'
+                                          ),
+                                          CAST(CAST("t1"."rank" AS BIGINT) AS VARCHAR)
+                                        )
+                                      )
+                                    )
+                                  )
+                                )
+                              )
+                            )
+                          ),
+                          1
+                        ),
+                        1,
+                        2
+                      ) AS VARCHAR(1))
+                    ) AS DOUBLE) - IF(
+                      CAST(CODEPOINT(
+                        CAST(SUBSTR(
+                          SUBSTR(
+                            LOWER(
+                              TO_HEX(
+                                MD5(
+                                  TO_UTF8(
+                                    CONCAT(
+                                      '0:',
+                                      CONCAT(
+                                        CONCAT(
+                                          CONCAT(
+                                            CONCAT(
+                                              CONCAT(CONCAT(CONCAT(CONCAT('value', '|'), "t1"."drawn_by"), '|'), "t1"."query_id"),
+                                              '|'
+                                            ),
+                                            CAST("t1"."doc_id" AS VARCHAR)
+                                          ),
+                                          '|'
+                                        ),
+                                        CAST(CAST("t1"."rank" AS BIGINT) AS VARCHAR)
+                                      )
+                                    )
+                                  )
+                                )
+                              )
+                            ),
+                            IF(
+                              (
+                                6 + 1
+                              ) >= 1,
+                              6 + 1,
+                              6 + 1 + LENGTH(
+                                LOWER(
+                                  TO_HEX(
+                                    MD5(
+                                      TO_UTF8(
+                                        CONCAT(
+                                          '0:',
+                                          CONCAT(
+                                            CONCAT(
+                                              CONCAT(
+                                                CONCAT(
+                                                  CONCAT(CONCAT(CONCAT(CONCAT('value', '|'), "t1"."drawn_by"), '|'), "t1"."query_id"),
+                                                  '|'
+                                                ),
+                                                CAST("t1"."doc_id" AS VARCHAR)
+                                              ),
+                                              '|'
+                                            ),
+                                            CAST(CAST("t1"."rank" AS BIGINT) AS VARCHAR)
+                                          )
+                                        )
+                                      )
+                                    )
+                                  )
+                                )
+                              )
+                            ),
+                            1
+                          ),
+                          1,
+                          2
+                        ) AS VARCHAR(1))
+                      ) AS DOUBLE) > 90,
+                      CAST(87.0 AS DOUBLE),
+                      CAST(48.0 AS DOUBLE)
+                    )
+                  )
+                ) * CAST(16.0 AS DOUBLE)
+              ) + (
+                CAST(CODEPOINT(
+                  CAST(SUBSTR(
+                    SUBSTR(
+                      LOWER(
+                        TO_HEX(
+                          MD5(
+                            TO_UTF8(
+                              CONCAT(
+                                '0:',
+                                CONCAT(
+                                  CONCAT(
+                                    CONCAT(
+                                      CONCAT(
+                                        CONCAT(CONCAT(CONCAT(CONCAT('value', '|'), "t1"."drawn_by"), '|'), "t1"."query_id"),
+                                        '|'
+                                      ),
+                                      CAST("t1"."doc_id" AS VARCHAR)
+                                    ),
+                                    '|'
+                                  ),
+                                  CAST(CAST("t1"."rank" AS BIGINT) AS VARCHAR)
+                                )
+                              )
+                            )
+                          )
+                        )
+                      ),
+                      IF(
+                        (
+                          7 + 1
+                        ) >= 1,
+                        7 + 1,
+                        7 + 1 + LENGTH(
+                          LOWER(
+                            TO_HEX(
+                              MD5(
+                                TO_UTF8(
+                                  CONCAT(
+                                    '0:',
+                                    CONCAT(
+                                      CONCAT(
+                                        CONCAT(
+                                          CONCAT(
+                                            CONCAT(CONCAT(CONCAT(CONCAT('value', '|'), "t1"."drawn_by"), '|'), "t1"."query_id"),
+                                            '|'
+                                          ),
+                                          CAST("t1"."doc_id" AS VARCHAR)
+                                        ),
+                                        '|'
+                                      ),
+                                      CAST(CAST("t1"."rank" AS BIGINT) AS VARCHAR)
+                                    )
+                                  )
+                                )
+                              )
+                            )
+                          )
+                        )
+                      ),
+                      1
+                    ),
+                    1,
+                    2
+                  ) AS VARCHAR(1))
+                ) AS DOUBLE) - IF(
+                  CAST(CODEPOINT(
+                    CAST(SUBSTR(
+                      SUBSTR(
+                        LOWER(
+                          TO_HEX(
+                            MD5(
+                              TO_UTF8(
+                                CONCAT(
+                                  '0:',
+                                  CONCAT(
+                                    CONCAT(
+                                      CONCAT(
+                                        CONCAT(
+                                          CONCAT(CONCAT(CONCAT(CONCAT('value', '|'), "t1"."drawn_by"), '|'), "t1"."query_id"),
+                                          '|'
+                                        ),
+                                        CAST("t1"."doc_id" AS VARCHAR)
+                                      ),
+                                      '|'
+                                    ),
+                                    CAST(CAST("t1"."rank" AS BIGINT) AS VARCHAR)
+                                  )
+                                )
+                              )
+                            )
+                          )
+                        ),
+                        IF(
+                          (
+                            7 + 1
+                          ) >= 1,
+                          7 + 1,
+                          7 + 1 + LENGTH(
+                            LOWER(
+                              TO_HEX(
+                                MD5(
+                                  TO_UTF8(
+                                    CONCAT(
+                                      '0:',
+                                      CONCAT(
+                                        CONCAT(
+                                          CONCAT(
+                                            CONCAT(
+                                              CONCAT(CONCAT(CONCAT(CONCAT('value', '|'), "t1"."drawn_by"), '|'), "t1"."query_id"),
+                                              '|'
+                                            ),
+                                            CAST("t1"."doc_id" AS VARCHAR)
+                                          ),
+                                          '|'
+                                        ),
+                                        CAST(CAST("t1"."rank" AS BIGINT) AS VARCHAR)
+                                      )
+                                    )
+                                  )
+                                )
+                              )
+                            )
+                          )
+                        ),
+                        1
+                      ),
+                      1,
+                      2
+                    ) AS VARCHAR(1))
+                  ) AS DOUBLE) > 90,
+                  CAST(87.0 AS DOUBLE),
+                  CAST(48.0 AS DOUBLE)
+                )
+              )
+            ) < (
+              (
+                "t1"."feedback_revenue" / CAST(200.0 AS DOUBLE)
+              ) * CAST(4294967296.0 AS DOUBLE)
+            )
+          END AS "clicked",
+          "t1"."feedback_revenue" AS "worth",
+          "t1"."session_id",
+          CASE
+            WHEN "t1"."query_id" IS NULL
+            THEN -1
+            WHEN "t1"."doc_id" IS NULL
+            THEN -2
+            WHEN (
+              "t1"."rank" IS NULL
+            ) OR (
+              "t1"."rank" < 1
+            )
+            THEN -3
+            WHEN "t1"."session_id" IS NULL
+            THEN -4
+            WHEN (
+              "t1"."feedback_revenue" IS NULL
+            )
+            OR NOT (
+              (
+                "t1"."feedback_revenue" >= 0
+              )
+              AND (
+                (
+                  "t1"."feedback_revenue" - "t1"."feedback_revenue"
+                ) = 0
+              )
+            )
+            THEN -5
+            ELSE "t1"."rank"
+          END AS "place"
+        FROM (
+          SELECT
+            "t0"."query_id",
+            "t0"."doc_id",
+            "t0"."rank",
+            "t0"."session_id",
+            "t0"."revenue" AS "feedback_revenue",
+            CAST("t0"."session_id" AS VARCHAR) AS "drawn_by"
+          FROM "log" AS "t0"
+        ) AS "t1"
+      ) AS "t2"
+      GROUP BY
+        1,
+        2,
+        3
+    ) AS "t3"
+  ) AS "t4"
+  GROUP BY
+    1,
+    2,
+    3
+) AS "t5"
