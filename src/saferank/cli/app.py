@@ -24,6 +24,7 @@ from saferank.cli import (
     rank,
     report,
     reproduce,
+    serve,
     simulate,
     watch,
 )
@@ -44,6 +45,7 @@ for _command in (
     rank.rank,
     export.export,
     report.report,
+    serve.serve,
     watch.watch,
     reproduce.reproduce,
 ):

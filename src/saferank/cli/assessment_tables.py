@@ -137,6 +137,9 @@ def _guard_rows(certificate: Certificate) -> list[tuple[str, object]]:
         ("with the guard: what is served", certificate.guard_mode),
         (f"with the guard: {left}{by}", f"{certificate.guard_mixing:.1%}"),
     ]
+    if certificate.guard_holdout:
+        held = f"{certificate.guard_holdout:.1%}"
+        rows.append(("with the guard: sessions that production keeps at least", held))
     gain, kept = certificate.guard_gain, certificate.guard_gain_kept
     if gain is not None and kept is not None:
         text = f"{kept:+.4g} of {gain:+.4g}"

@@ -101,6 +101,13 @@ class RuleOptions:
         bool, typer.Option("--guard", help="Judge the ranker with the guard in place.")
     ] = False
     guard_mode: GuardMode = None
+    holdout: Annotated[
+        float,
+        typer.Option(
+            help="With --guard: share of every query's sessions that production keeps at least, so "
+            "that `saferank watch` has something to compare with."
+        ),
+    ] = 0.0
     same_sessions: SameSessions = False
 
     def rule(self) -> Rule:
@@ -110,7 +117,7 @@ class RuleOptions:
 
         return Rule(
             self.by, self.tolerance, self.confidence, self.method, self.guard, self.same_sessions,
-            guard_mode=read_guard_mode(self.guard_mode), doubt=self.doubt,
+            guard_mode=read_guard_mode(self.guard_mode), holdout=self.holdout, doubt=self.doubt,
         )  # fmt: skip
 
 

@@ -27,6 +27,31 @@ def _root() -> None:
     """Look at click logs."""
 
 
+@app.command("join")
+def join(
+    folder: Annotated[
+        Path, typer.Argument(help="Folder of `saferank serve --log`.", show_default=False)
+    ],
+    window: Annotated[
+        float, typer.Option(help="Seconds that clicks on what was shown are waited for.")
+    ] = 1800.0,
+    json: Json = False,
+) -> None:
+    """Join clicks onto what `saferank serve` showed, as it does itself while it runs.
+
+    Example: saferank logs join served --window 0
+    """
+    from dataclasses import asdict
+
+    from saferank.serving.endpoint.served_log import join_clicks
+
+    joined = join_clicks(folder, window=window)
+    if json:
+        print_json(asdict(joined))
+    else:
+        typer.echo(joined.sentence())
+
+
 @dataclass(frozen=True)
 class _Beside:
     """What the log is held against."""

@@ -124,7 +124,7 @@ def assess(
     shown, fit = production_of(production, data, counts, production_kind, deployed, [scores])
     certificate = certify(
         scores, data, production=shown, deployed=deployed, weights=w, weights_from=weights_from,
-        examination=examination, mode=rule.guard_mode,
+        examination=examination, mode=rule.guard_mode, holdout=rule.holdout,
         promise=promise_of(ranker) if promise is None else promise,
         relevance=ranker.relevance(data) if isinstance(ranker, Ranker) else None,
         traffic=None if counts is None or counts.total == 0 else counts,
@@ -141,7 +141,7 @@ def assess(
         "speak of the same metric", w.size,
     )  # fmt: skip
     looking = Examination.of(examination, w)
-    promised = GuardRule.against(shown, certificate.promise, looking, rule.guard_mode)
+    promised = GuardRule.against(shown, certificate.promise, looking, rule.guard_mode, rule.holdout)
     served = Served(
         scores, data, shown, looking.weights, deployed, promised if rule.guard else None
     )

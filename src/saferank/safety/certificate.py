@@ -112,6 +112,8 @@ class Certificate:
     """What the promise is for: "weights", or "any" for every way of looking."""
     guard_mode: str = "mix"
     """What the guard serves: "best" or "mix"."""
+    guard_holdout: float = 0.0
+    """Share of each query's sessions that the guard leaves to production at least."""
     guard_gain: float | None = None
     """Change of utility without the guard by the regression's relevance, where there is one."""
     guard_gain_kept: float | None = None

@@ -53,6 +53,7 @@ def certify(
     weights_from: str | None = None,
     examination: Asked = "fitted",
     mode: Mode = "best",
+    holdout: float = 0.0,
     traffic: Counts | npt.ArrayLike | None = None,
     relevance: npt.ArrayLike | None = None,
 ) -> Certificate:
@@ -82,6 +83,8 @@ def certify(
         rank is looked at no more than the one above it), "dcg", or other rank weights.
     mode
         What the guard serves: "best" or "mix"; see `Guard`.
+    holdout
+        Share of each query's sessions that the guard leaves to production at least.
     traffic
         Sessions of each query, or the counts; by default every query counts the same.
     relevance
@@ -112,7 +115,7 @@ def certify(
     w, old = looking.weights, production_policy(production, data, deployed)
     sessions = traffic.sessions if isinstance(traffic, Counts) else traffic
     shares = query_shares(sessions, data.queries)
-    rule = GuardRule.against(old, promise, looking, mode)
+    rule = GuardRule.against(old, promise, looking, mode, holdout)
     worth = None if relevance is None else flat.check_values("relevance", relevance, data.offsets)
     comparison = Comparison(new, old, data, rule, deployed, worth)
     found = comparison.facts(shares)
@@ -144,6 +147,7 @@ def certify(
         guard_mixing=min(1.0, float(shares @ found.kept)),
         guard_loss=float(facts[:, GUARDED].max()),
         guard_mode=rule.mode,
+        guard_holdout=holdout,
         guard_gain=None if gains is None else float(shares @ gains[0]),
         guard_gain_kept=None if gains is None else float(shares @ gains[1]),
         curve=found.curve,

@@ -30,12 +30,12 @@ from saferank.evaluation.scored_policies import (
     scores_of,
 )
 from saferank.policies.production import chances_of_lists, check_kind
-from saferank.safety.drawing import SALT, chances, draw, uniforms
+from saferank.safety.drawing import SALT, chances, draw
 from saferank.safety.examination import Asked, Examination
 from saferank.safety.guard_blocks import Block, join
 from saferank.safety.guard_report import GuardReport
 from saferank.safety.guarded import BLIND, GuardRule, Mode
-from saferank.safety.one_query import OneQuery
+from saferank.safety.one_query import OneQuery, ServedList, arm_chance
 from saferank.safety.promise import Promise
 
 _DEFAULT = Promise()
@@ -72,6 +72,8 @@ class Guard:
     gains
         What "best" maximises, per unit of exposure: scores, a ranker or a function of the data; by
         default the new ranker's own exposures.
+    holdout
+        Share of each query's sessions that production gets at least, for comparison.
 
     Examples
     --------
@@ -99,13 +101,14 @@ class Guard:
     mode: Mode = "best"
     examination: Asked = "fitted"
     gains: Policy | None = None
+    holdout: float = 0.0
 
     def __post_init__(self) -> None:
         if self.production_kind is not None:
             check_kind(self.production_kind)
         temperature = self.production_temperature
         require(0 < temperature < np.inf, "production_temperature", "positive", temperature)
-        GuardRule(self.promise, Examination.of(self.examination, [1.0]), self.mode)
+        GuardRule(self.promise, Examination.of(self.examination, [1.0]), self.mode, self.holdout)
 
     @property
     def blind(self) -> bool:
@@ -120,7 +123,11 @@ class Guard:
     @property
     def mixes(self) -> bool:
         """Whether sessions get the new ranker or production, one of the two."""
-        return self.blind or self.mode == "mix"
+        return self.blind or self.mode == "mix" or self.holdout > 0
+
+    @property
+    def _is_best(self) -> bool:
+        return self.mode == "best" and not self.blind
 
     @property
     def production_deployed(self) -> Deployed:
@@ -157,19 +164,24 @@ class Guard:
     def serves_new(self, data: RankingData, session: str | int) -> npt.NDArray[np.bool_]:
         """Whether a session gets the new ranker, of each query: always the same answer.
 
-        The best policy is the new ranker within the promise: every session gets it.
+        The best policy is the new ranker within the promise: every session gets it that is not
+        held out.
         """
         if not self.mixes:
             return np.ones(data.queries, dtype=np.bool_)
+        if self._is_best:
+            chance = [arm_chance(self.salt, session, q, apart=True) for q in data.ids()[0]]
+            return np.array(chance) < 1 - self.holdout
         return chances(data, self.salt, session)[:, 0] < self.mixing(data)
 
     def scores(self, data: RankingData, session: str | int) -> Floats:
         """The scores that a session is served by: for each query those of one of the rankers."""
-        new, old = self._policies(data)
         which = flat.repeat_per_document(self.serves_new(data, session), data.offsets)
-        return np.where(
-            which, all_scores(new, data), all_scores(old, data) / self.production_temperature
-        )
+        new = all_scores(self._policies(data)[0], data)
+        return np.where(which, new, self._production_scores(data))
+
+    def _production_scores(self, data: RankingData) -> Floats:
+        return all_scores(self._policies(data)[1], data) / self.production_temperature
 
     def rank(self, data: RankingData, k: int, session: str | int) -> Ints:
         """Positions of the first k documents of each query for one session; -1 past the end.
@@ -178,14 +190,17 @@ class Guard:
         Beyond the ranks of the promise documents follow by the new ranker.
         """
         require(k >= 1, "k", "at least 1", k)
-        if not self.mixes:
-            rankings = [block.draw(self.salt, session, k) for block in self._blocks(data)]
-            return join(rankings, data, k)
         ways = (self.deployed, self.production_deployed)
-        scores = self.scores(data, session)
-        if ways[0] == ways[1]:
-            return draw(scores, data, k, session, ways[0], self.salt)
-        new, old = (draw(scores, data, k, session, way, self.salt) for way in ways)
+        if self._is_best:
+            rankings = [block.draw(self.salt, session, k) for block in self._blocks(data)]
+            new = join(rankings, data, k)
+            if not self.mixes:
+                return new
+        else:
+            new = draw(self.scores(data, session), data, k, session, ways[0], self.salt)
+            if ways[0] == ways[1]:
+                return new
+        old = draw(self._production_scores(data), data, k, session, ways[1], self.salt)
         return np.where(self.serves_new(data, session)[:, None], new, old)
 
     def rank_query(
@@ -205,28 +220,45 @@ class Guard:
         >>> guard.rank_query([0.0, 1.0, 2.0], [2.0, 1.0, 0.0], 2, session="a", query="q").size
         2
         """
+        return self._one_query(new, production, k).rank(k, self.salt, session, query)
+
+    def serve_query(
+        self,
+        new: npt.ArrayLike,
+        production: npt.ArrayLike,
+        k: int,
+        session: str | int,
+        query: object,
+    ) -> ServedList:
+        """As `rank_query`, with the arm, its share, and the probability of each shown document.
+
+        >>> guard = Guard(None, weights=[1.0, 0.5], mode="mix", holdout=0.1)
+        >>> served = guard.serve_query([0.0, 1.0, 2.0], [0.0, 1.0, 2.0], 2, session="a", query="q")
+        >>> served.share, served.is_new
+        (0.9, True)
+        """
+        return self._one_query(new, production, k).serve(k, self.salt, session, query)
+
+    def _one_query(self, new: npt.ArrayLike, production: npt.ArrayLike, k: int = 1) -> OneQuery:
         require(k >= 1, "k", "at least 1", k)
         require(self.gains is None, "gains", "left to the new ranker's exposures", self.gains)
         scores, shown = (np.ascontiguousarray(x, dtype=np.float64) for x in (new, production))
         shown = np.zeros(scores.size) if self.production_kind == "uniform" else shown
         ways = (self.deployed, self.production_deployed)
-        one = OneQuery(scores, shown / self.production_temperature, ways, self._own_rule)
-        return one.rank(k, self.salt, session, query)
+        return OneQuery(scores, shown / self.production_temperature, ways, self._own_rule)
 
     def arm(
         self, new: npt.ArrayLike, production: npt.ArrayLike, session: str | int, query: object
     ) -> tuple[bool, float]:
         """Whether a session gets the new ranker for a query, and with which probability.
 
-        The best policy is the new ranker within the promise: every session gets it.
+        The best policy is the new ranker within the promise: every session gets it that is not
+        held out.
         """
         if not self.mixes:
             return True, 1.0
-        scores, shown = (np.ascontiguousarray(x, dtype=np.float64) for x in (new, production))
-        ways = (self.deployed, self.production_deployed)
-        one = OneQuery(scores, shown / self.production_temperature, ways, self._own_rule)
-        share = one.share()
-        return bool(uniforms(self.salt, session, query)[0] < share), share
+        share = self._one_query(new, production).share()
+        return arm_chance(self.salt, session, query, apart=self._is_best) < share, share
 
     def report(
         self,
@@ -257,7 +289,7 @@ class Guard:
             mixing=float(shares @ mixing),
             cost=None if gains is None else float(shares @ lost),
             gain=None if gains is None else float(shares @ added),
-            mode="mix" if self.mixes else "best",
+            mode="best" if self._is_best else "mix",
         )
 
     def _policies(self, data: RankingData) -> tuple[Policy, Policy]:
@@ -269,14 +301,15 @@ class Guard:
     @cached_property
     def _own_rule(self) -> GuardRule:
         """The rule of queries whose scores are given."""
-        weights = rank_weights(self.weights, self.new, self.production)
-        looking = Examination.of(self.examination, weights)
-        return GuardRule(self.promise, looking, "constant" if self.blind else self.mode)
+        return self._rule_for(rank_weights(self.weights, self.new, self.production))
 
     def _rule(self, data: RankingData) -> GuardRule:
-        weights = rank_weights(self.weights, *self._policies(data))
+        return self._rule_for(rank_weights(self.weights, *self._policies(data)))
+
+    def _rule_for(self, weights: Floats) -> GuardRule:
         looking = Examination.of(self.examination, weights)
-        return GuardRule(self.promise, looking, "constant" if self.blind else self.mode)
+        mode: Mode = "constant" if self.blind else self.mode
+        return GuardRule(self.promise, looking, mode, self.holdout)
 
     def _blocks(self, data: RankingData) -> Iterator[Block]:
         (new, old), rule = self._policies(data), self._rule(data)

@@ -9,6 +9,9 @@ r"""What a guard makes of a new ranker and of production: P(document at rank) of
 - `constant`: where production's probabilities are not known when a query is served, or lists are
   cut short there, every query gets the share of the new ranker that keeps the promise whatever
   production does, 1 - keep + slack.
+
+With a hold-out of h every query gives at least the share h of its sessions to production, whatever
+the mode: there is then something to compare with, and the promise is kept all the more.
 """
 
 from __future__ import annotations
@@ -87,9 +90,17 @@ class GuardRule:
     promise: Promise
     examination: Examination
     mode: Mode = "best"
+    holdout: float = 0.0
+    """Share of each query's sessions that production gets at least."""
 
     def __post_init__(self) -> None:
         require(self.mode in MODES, "mode", f"one of {', '.join(MODES)}", self.mode)
+        require(0 <= self.holdout < 1, "holdout", "in [0, 1)", self.holdout)
+
+    @property
+    def mixes(self) -> bool:
+        """Whether a session gets the new ranker or production, one of the two."""
+        return self.mode != "best" or self.holdout > 0
 
     @property
     def blind(self) -> bool:
@@ -98,7 +109,12 @@ class GuardRule:
 
     @classmethod
     def against(
-        cls, production: ProductionPolicy, promise: Promise, examination: Examination, mode: Mode
+        cls,
+        production: ProductionPolicy,
+        promise: Promise,
+        examination: Examination,
+        mode: Mode,
+        holdout: float = 0.0,
     ) -> GuardRule:
         """The rule where production is known from a log.
 
@@ -107,12 +123,12 @@ class GuardRule:
         """
         blind = production.kind in BLIND
         short = production.filled is not None or production.inside is not None
-        return cls(promise, examination, "constant" if blind or short else mode)
+        return cls(promise, examination, "constant" if blind or short else mode, holdout)
 
     @property
     def least_share(self) -> float:
         """The new ranker's share of a mixture that keeps the promise whatever production does."""
-        return blind_share(self.promise.keep, self.promise.slack)
+        return min(blind_share(self.promise.keep, self.promise.slack), 1 - self.holdout)
 
     def serve(
         self,
@@ -128,14 +144,18 @@ class GuardRule:
         `filled` is how often each query's ranks show something, where the tables allow for it.
         """
         shares = self._shares(new, old, offsets, filled)
+        steps_in = shares < 1
         if self.mode != "best":
+            shares = np.minimum(shares, 1 - self.holdout)
             own = flat.repeat_per_document(shares, offsets)[:, None]
-            return Guarded(shares, shares < 1, own * new + (1 - own) * old)
+            return Guarded(shares, steps_in, own * new + (1 - own) * old)
         exposure, weights = self.examination.exposure, self.examination.weights
         worth = exposure(new) if gains is None else gains
         table = self.best_table(worth, old, offsets)
+        if self.holdout > 0:
+            table = (1 - self.holdout) * table + self.holdout * old
         kept = _kept(worth, exposure(table), exposure(old), offsets, weights)
-        return Guarded(kept, shares < 1, table)
+        return Guarded(kept, steps_in, table)
 
     def best_table(self, gains: Floats, old: Floats, offsets: Ints) -> Floats:
         """P(document at rank) of the best policy."""

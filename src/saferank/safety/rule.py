@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from saferank.errors import require
+from saferank.errors import InputError, require
 from saferank.safety.guarded import Mode
 
 TOLD = 0.2
@@ -45,10 +45,15 @@ class Rule:
     and says how far it may be wrong."""
     guard_mode: Mode = "best"
     """What the guard serves: "best" or "mix"; see `Guard`."""
+    holdout: float = 0.0
+    """Share of each query's sessions that the guard leaves to production, for comparison."""
 
     def __post_init__(self) -> None:
         require(self.by in RULES, "by", f"one of {', '.join(RULES)}", self.by)
         require(0 <= self.tolerance < 1, "tolerance", "in [0, 1)", self.tolerance)
+        require(0 <= self.holdout < 1, "holdout", "in [0, 1)", self.holdout)
+        if self.holdout and not self.guard:
+            raise InputError("`holdout` is a part of the guard: give --guard (guard=True), too.")
         require(0 <= self.told_doubt < float("inf"), "doubt", "at least 0", self.doubt)
 
     @property

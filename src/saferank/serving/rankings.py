@@ -89,7 +89,7 @@ class Serving:
         return Guard(
             self.ranker if new is None else new, production, certificate.promise,
             weights=certificate.weights, deployed=certificate.deployed,
-            mode=mode_of(certificate.guard_mode),
+            mode=mode_of(certificate.guard_mode), holdout=certificate.guard_holdout,
             examination="any" if certificate.examination == "any" else "fitted",
             production_kind=certificate.production_kind,
             production_temperature=1.0 if temperature is None else temperature,

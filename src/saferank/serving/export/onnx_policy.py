@@ -55,8 +55,9 @@ def _share(
     graph: Graph, guard: Guard, weights: Floats, ways: tuple[tuple[str, str], tuple[str, str]]
 ) -> str:
     """The largest share of the new ranker that keeps the promise, a vector of one."""
+    most = 1 - guard.holdout
     if guard.blind:
-        return graph.constant([blind_share(guard.promise.keep, guard.promise.slack)])
+        return graph.constant([min(blind_share(guard.promise.keep, guard.promise.slack), most)])
     new, old = (
         sorted_exposure(graph, values, weights)
         if way == "sorted"
@@ -69,7 +70,8 @@ def _share(
     allowed = graph.op("Add", slack, graph.constant(TOLERANCE * weights.max()))
     lost = graph.op("Sub", old, new)
     given_up = graph.op("Mul", old, graph.constant(1 - guard.promise.keep))
-    return largest_within(graph, lost, given_up, allowed)
+    share = largest_within(graph, lost, given_up, allowed)
+    return graph.op("Min", share, graph.constant([most])) if guard.holdout else share
 
 
 def _first(graph: Graph, weights: Floats, count: str) -> str:

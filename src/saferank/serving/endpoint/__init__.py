@@ -1,0 +1,1 @@
+"""The parts of the endpoint: requests, rankers, log, metrics and the page."""
