@@ -133,6 +133,57 @@ def check(
         raise typer.Exit(NOT_GOOD_ENOUGH)
 
 
+@app.command("ubi")
+@with_groups
+def ubi(
+    queries: Annotated[
+        Path, typer.Argument(help="The export of ubi_queries: JSON lines or Parquet.")
+    ],
+    events: Annotated[
+        Path, typer.Argument(help="The export of ubi_events: JSON lines or Parquet.")
+    ],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="The log to write.", show_default=False)
+    ],
+    click: Annotated[
+        str, typer.Option("--click", metavar="ACTION", help="The action that is a click.")
+    ] = "click",
+    shown: Annotated[
+        str,
+        typer.Option(
+            "--shown",
+            metavar="auto|hits|events",
+            help="What was shown: query_response_hit_ids, or impression events.",
+        ),
+    ] = "auto",
+    impression: Annotated[
+        str,
+        typer.Option("--impression", metavar="ACTION", help="The action of an impression."),
+    ] = "impression",
+    memory: options.Memory = None,
+    json: Json = False,
+) -> None:
+    """Turn queries and events of User Behavior Insights (OpenSearch, Elasticsearch) into a log.
+
+    The log has one row per shown document, with a 0/1 column for each action: click, and others
+    such as add_to_cart or purchase for `count --feedback`.
+
+    Example: saferank logs ubi ubi_queries.ndjson ubi_events.ndjson -o log.parquet
+    """
+    from saferank import logs
+
+    check_outputs([output], [queries, events], ["log"])
+    report = logs.read_ubi(
+        queries, events, output, click=click, shown=shown, impression=impression, memory=memory
+    )
+    if json:
+        print_json({"output": str(output), **report.to_dict()})
+        return
+    for sentence in report.sentences():
+        typer.echo(sentence)
+    typer.echo(f"Written to {output}. Next: saferank logs check {output}")
+
+
 def _print(health: LogHealth) -> None:
     highest = max(rate.rate for rate in health.by_rank)
     bars = [

@@ -6,6 +6,8 @@ from saferank.logs.health import Finding as Finding
 from saferank.logs.health import LogHealth, check_log
 from saferank.logs.health import click_rate_chart as click_rate_chart
 from saferank.logs.merging import merge
+from saferank.logs.ubi import UbiReport as UbiReport
+from saferank.logs.ubi import read_ubi
 
 __all__ = [
     "EngineChoice",
@@ -15,4 +17,5 @@ __all__ = [
     "count",
     "merge",
     "read_counts",
+    "read_ubi",
 ]

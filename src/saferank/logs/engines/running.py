@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -118,6 +118,11 @@ class DuckDB:
         if source.format == "csv":
             return self.connection.read_csv(paths, hive_partitioning=hive, union_by_name=True)
         return self.connection.read_json(paths, hive_partitioning=hive, union_by_name=True)
+
+    def read_json(self, paths: Sequence[str], columns: Mapping[str, str]) -> Any:
+        """JSON lines with the types that are given; what a line lacks is null."""
+        literal = [_literal_glob(path) for path in paths]
+        return self.connection.read_json(literal, columns=dict(columns))
 
     def table(self, name: str, source: Any) -> Any:
         """A Parquet file, or an Arrow table under a name and without a copy, as an Ibis table."""
