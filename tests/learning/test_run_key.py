@@ -27,6 +27,7 @@ OTHER_RECIPE = {
     "gain": "dm", "objective": "prpo-floor", "scorer": "linear", "delta": 0.5,
     "weights": "dcg", "start": "add", "scaling": "standard", "regression": "likelihood",
     "propensities": "averaged", "gradient": "reinforce", "samples": 7, "k": 3, "slack": 0.5,
+    "fairness": "parity", "fairness_weight": 0.5, "fairness_over": "traffic",
 }  # fmt: skip
 OTHER_SETTINGS = {
     "learning_rate": 0.1, "batch_size": 3, "steps": 11, "patience": 3,

@@ -9,6 +9,7 @@ import typer
 from saferank.cli.output import print_table
 
 if TYPE_CHECKING:
+    from saferank.evaluation.fair_exposure import ExposureReport, GroupShare
     from saferank.safety import Assessment, Certificate
 
 
@@ -22,11 +23,52 @@ def print_assessment(assessment: Assessment) -> None:
         title = assessment.feedback.say("By the clicks of sessions to judge by")
         print_table(title, ("what", "value"), by_clicks)
     print_table(_worst_case_title(assessment), ("what", "value"), _worst_case_rows(assessment))
+    if assessment.exposures is not None:
+        _print_exposures(assessment.exposures)
     typer.echo("This assumes:")
     for sentence in assessment.decision.assumes:
         typer.echo(f"  - {sentence}")
     if assessment.decision.next_step:
         typer.echo(f"Next: {assessment.decision.next_step}")
+
+
+def _print_exposures(report: ExposureReport) -> None:
+    """Exposure by group before and after, and measures of fairness."""
+    rows = [
+        (group.name, f"{group.documents:.1%}", _share(group.merit), f"{group.production:.1%}",
+         f"{group.new:.1%}", _merit_by_clicks(group))
+        for group in report.groups
+    ]  # fmt: skip
+    header = (report.column, "documents", "merit", "exposure: production", "new", "merit by clicks")
+    print_table(f"Exposure by {report.column}, as shares of all traffic", header, rows)
+    if report.others:
+        typer.echo(f"{report.others:,} more groups are not listed.")
+    if report.merit_from is not None:
+        typer.echo(
+            f"Merit is {report.merit_from}; merit by clicks: the relevance of a group per session."
+        )
+    old, new = report.production, report.new
+    measures = [
+        ("exposure per document: least over most of any group", old.parity, new.parity),
+        ("exposure per merit: least over most of any group", old.treatment, new.treatment),
+        ("pairwise disparity of documents", old.disparity, new.disparity),
+        ("expected-exposure loss", old.expected_exposure_loss, new.expected_exposure_loss),
+    ]
+    told = [
+        (name, f"{before:.4g}", f"{after:.4g}")
+        for name, before, after in measures
+        if before is not None and after is not None
+    ]
+    print_table("Fairness of exposure", ("what", "production", "new"), told)
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.1%}"
+
+
+def _merit_by_clicks(group: GroupShare) -> str:
+    merit = group.merit_by_clicks
+    return "" if merit is None else f"{merit.estimate:.3g} ({merit.lower:.3g} to {merit.upper:.3g})"
 
 
 def _click_rows(assessment: Assessment) -> list[tuple[str, object]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -77,6 +77,14 @@ class ItemsAndCounts:
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Leave counts without items out, and tell.")
     ] = False
+    group: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="The column of the items that names each document's group: a brand, a seller.",
+            show_default=False,
+        ),
+    ] = None
 
     def read(
         self,
@@ -91,6 +99,7 @@ class ItemsAndCounts:
         """
         from saferank.counts import CountTable
         from saferank.data import read_items
+        from saferank.data.items import read_groups
         from saferank.logs import align
 
         columns = columns_of(self.column)
@@ -98,6 +107,8 @@ class ItemsAndCounts:
             data = read_items(self.items, columns=columns, schema=schema)
         else:
             data = ranker.read_items(self.items, columns=columns)
+        if self.group is not None:
+            data = replace(data, groups=read_groups(self.items, self.group, data, columns=columns))
         if click_model is None:
             return data, None, []
         if self.counts is None:

@@ -96,6 +96,25 @@ class _Recipe:
             show_default=False,
         ),
     ] = None
+    fairness: Annotated[
+        str | None,
+        typer.Option(
+            help="Keep exposure fair to documents, or with --group to groups: disparity, "
+            "treatment (as merit), parity (as numbers) or expected-exposure.",
+            show_default=False,
+        ),
+    ] = None
+    fairness_weight: Annotated[
+        float | None, typer.Option(help="What unfairness costs. [0.1]", show_default=False)
+    ] = None
+    fairness_over: Annotated[
+        str | None,
+        typer.Option(
+            help="Fair within queries, or by group over all traffic. [queries]",
+            metavar="queries|traffic",
+            show_default=False,
+        ),
+    ] = None
 
     def changes(self, click_model: ClickModel | None) -> dict[str, Any]:
         """What is asked for, as parts of a `Recipe`."""
@@ -200,6 +219,7 @@ def learn(
 def _next_command(output: Path, tables: ItemsAndCounts) -> str:
     words = ["saferank certify", str(output), "--items", str(tables.items), "--counts"]
     words += [str(tables.counts or "COUNTS"), *(f"--column '{c}'" for c in tables.column or ())]
+    words += ["--group", tables.group] if tables.group else []
     words += ["--skip-bad"] if tables.skip_bad else []
     return " ".join(words)
 

@@ -31,7 +31,7 @@ from saferank.errors import InputError
 
 FOLDER: Final = ".saferank-cache"
 _PIECE: Final = 1 << 24  # bytes that a checksum takes at a time
-_NO_ARRAYS: Final = ("feature_names", "schema", "left_out")
+_NO_ARRAYS: Final = ("feature_names", "schema", "left_out", "groups")
 _ARRAYS: Final = tuple(f.name for f in fields(RankingData) if f.name not in _NO_ARRAYS)
 
 

@@ -15,6 +15,7 @@ from saferank._core import flat
 from saferank._core.flat import Array, Floats, Ints
 from saferank._core.seeds import generator
 from saferank.data.features import FeatureSchema
+from saferank.data.groups import Groups
 from saferank.errors import InputError, require
 
 Features = npt.NDArray[np.float32]
@@ -44,6 +45,8 @@ class RankingData:
     """Names, kinds and categories of the features; by default numbers under `feature_names`."""
     left_out: tuple[tuple[str, str], ...] = ()
     """Columns of the items that are no features, and why."""
+    groups: Groups | None = None
+    """The group of each document, where exposure is to be fair to groups."""
 
     def __post_init__(self) -> None:
         features = np.ascontiguousarray(self.features, dtype=np.float32)
@@ -58,6 +61,9 @@ class RankingData:
             self._set(labels=labels)
         if self.production is not None:
             self._set(production=flat.check_values("production", self.production, self.offsets))
+        if self.groups is not None:
+            own = self.groups.codes.shape
+            require(own == (documents,), "groups", f"of {documents} documents", own)
         self._check_ids("query_ids", self.queries)
         self._check_ids("doc_ids", documents)
         if self.query_ids is not None:
@@ -141,6 +147,7 @@ class RankingData:
             doc_ids=doc_ids[positions],
             production=None if self.production is None else self.production[positions],
             schema=self.schema,
+            groups=None if self.groups is None else self.groups.take(positions),
         )
 
     def _chosen(self, queries: Sequence[int] | Array) -> Ints:

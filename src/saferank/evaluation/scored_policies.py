@@ -63,6 +63,7 @@ def _slice(data: RankingData, first: int, last: int) -> Part:
         query_ids=None if data.query_ids is None else data.query_ids[first:last],
         production=of(data.production),
         schema=data.schema,
+        groups=None if data.groups is None else data.groups.take(documents),
     )
     return Part(np.arange(first, last), documents, view)
 

@@ -93,7 +93,7 @@ def evaluate(part: Part, scores: Floats) -> tuple[float, Floats]:
     data = part.data
     place = QueryBlock(np.arange(data.queries), slice(0, data.documents), data.offsets)
     judged = part.goal.value_and_gradient(part.total(scores, place.positions), place, 1.0)
-    return part.goal.value(float(judged.reward.sum()), float(judged.risk.sum())), judged.risk
+    return part.goal.value(float(judged.reward.sum()), judged.risk.sum(axis=0)), judged.risk
 
 
 class Training:
@@ -142,7 +142,7 @@ class Training:
         outputs = forward(self.module, self.train.data.features[positions])
         place = QueryBlock(queries, positions, offsets)
         scores = self.train.total(joined(outputs), positions)
-        judged = self.train.goal.value_and_gradient(scores, place, float(self.risks.sum()))
+        judged = self.train.goal.value_and_gradient(scores, place, self.risks.sum(axis=0))
         self.risks[queries] = judged.risk
         # the whole-data gradient, estimated from the batch; Adam goes down, goals go up
         backward(self.module, outputs, -judged.gradient * (self.train.data.queries / queries.size))
@@ -191,7 +191,7 @@ class Training:
         own = {name: value.shape for name, value in self.module.state_dict().items()}
         shapes = [{k: v.shape for k, v in _under(p, state).items()} for p in ("now.", "best.")]
         risks = state.get("risks")
-        return shapes == [own, own] and risks is not None and risks.shape == self.risks.shape
+        return shapes == [own, own] and risks is not None and len(risks) == len(self.risks)
 
 
 def _under(prefix: str, state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:

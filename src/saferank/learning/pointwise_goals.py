@@ -10,7 +10,7 @@ import numpy as np
 from saferank._core import flat
 from saferank._core.flat import Floats, Ints
 from saferank._core.value_slope import Curved
-from saferank.objectives.goals import QueryBlock, RiskPenalised, ValueGradient
+from saferank.objectives.goals import QueryBlock, Risk, RiskPenalised, ValueGradient
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class PointwiseGoal(RiskPenalised):
     scale: float = 1.0
 
     def value_and_gradient(
-        self, scores: Floats, place: QueryBlock, risk: float | None
+        self, scores: Floats, place: QueryBlock, risk: Risk | None
     ) -> ValueGradient:
         """Judge some queries."""
         del risk
@@ -39,7 +39,7 @@ class ImitationGoal(RiskPenalised):
     production: Floats
 
     def value_and_gradient(
-        self, scores: Floats, place: QueryBlock, risk: float | None
+        self, scores: Floats, place: QueryBlock, risk: Risk | None
     ) -> ValueGradient:
         """Judge some queries."""
         del risk

@@ -26,6 +26,7 @@ from saferank.learning.descent import Part, evaluate
 from saferank.learning.families import Scorer
 from saferank.learning.recipe import Recipe
 from saferank.objectives.exposure import shortfall
+from saferank.objectives.fair_goals import FairGoal
 from saferank.objectives.in_exposures import ExposureGoal
 from saferank.plackett_luce import exposure
 
@@ -127,11 +128,12 @@ class _Promised:
     @classmethod
     def of(cls, part: Part, promise: tuple[float, float]) -> _Promised:
         """The queries of a part, which has exposures."""
-        assert isinstance(part.goal, ExposureGoal)
+        goal = part.goal.base if isinstance(part.goal, FairGoal) else part.goal
+        assert isinstance(goal, ExposureGoal)
         keep, slack = promise
-        total = flat.query_sums(part.goal.terms.omega0, part.data.offsets)
-        allowed = slack * total + _TOLERANCE * part.goal.weights.max()
-        return cls(part, part.goal, keep, allowed)
+        total = flat.query_sums(goal.terms.omega0, part.data.offsets)
+        allowed = slack * total + _TOLERANCE * goal.weights.max()
+        return cls(part, goal, keep, allowed)
 
     def losses(self, scorer: Scorer) -> Floats:
         r"""The worst loss of each query: :math:`\sum_d \max(0, keep\,\omega_0 - \omega)`."""

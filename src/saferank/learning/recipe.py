@@ -17,6 +17,7 @@ from saferank.estimators.regression import LOSSES
 from saferank.learning.descent import Settings
 from saferank.learning.families import SCORERS
 from saferank.metrics import dcg_weights
+from saferank.objectives.fair_goals import Fairness
 from saferank.objectives.objective_table import ObjectiveLike, objective_entry
 from saferank.objectives.schedules import Schedule
 from saferank.plackett_luce import GRADIENTS
@@ -69,6 +70,12 @@ class Recipe:
     """Ranks, where no click model says how many."""
     keep: float | None = None
     slack: float | None = None
+    fairness: str | None = None
+    """A term of `objectives.fairness.TERMS` that the objective is to keep low."""
+    fairness_weight: float = 0.1
+    """What one unit of it costs."""
+    fairness_over: Literal["queries", "traffic"] = "queries"
+    """Whether exposure is to be fair within each query, or by group over all traffic."""
     settings: Settings = field(default_factory=Settings)
 
     def __post_init__(self) -> None:
@@ -84,6 +91,7 @@ class Recipe:
         objective_entry(self.objective)
         if isinstance(self.scorer, str):
             require(self.scorer in SCORERS, "scorer", f"one of {', '.join(SCORERS)}", self.scorer)
+        self.fair()
         if self.keep is not None:
             require(0 < self.keep <= 1, "keep", "in (0, 1]", self.keep)
         if self.slack is not None:
@@ -113,6 +121,12 @@ class Recipe:
             slack=0.01 if self.slack is None else self.slack,
             start="production" if self.start == "scratch" else self.start,
         )
+
+    def fair(self) -> Fairness | None:
+        """The fairness term, where there is one."""
+        if self.fairness is None:
+            return None
+        return Fairness(self.fairness, self.fairness_weight, self.fairness_over)
 
     def rank_weights(self, click_model: ClickModel | None) -> Floats:
         """The weight of each rank."""

@@ -111,6 +111,8 @@ def _add_log(digest: _Digest, name: str, log: tuple[RankingData, Counts | None] 
     data, counts = log
     digest.add("data", data.fingerprint())
     digest.add("production scores", data.production)
+    if data.groups is not None:
+        digest.add("groups", data.groups.codes)
     digest.add("counts", counts is not None)
     if counts is not None:
         for array in (counts.offsets, counts.impressions, counts.clicks, counts.sessions):

@@ -60,10 +60,15 @@ class TrainingRun(Inputs):
                 for part in (train_terms, validation_terms)
             ),
         )
-        objective = entry.build(context)
+        fair = self.recipe.fair()
+        objective = entry.build(context) if fair is None else fair.on(entry.build)(context)
+        predicted = (None, None) if predictions is None else predictions
         goal, check = (
-            self._goal(part, objective, own_terms)
-            for part, own_terms in ((log, train_terms), (check_log or log, validation_terms))
+            self._goal(part, objective, own_terms, merit)
+            for part, own_terms, merit in (
+                (log, train_terms, predicted[0]),
+                (check_log or log, validation_terms, predicted[1]),
+            )
         )
         return goal, check
 
@@ -82,7 +87,7 @@ class TrainingRun(Inputs):
             predictions=predictions,
         )
 
-    def _goal(self, log: Log, objective: Objective, terms_: Terms) -> Goal:
+    def _goal(self, log: Log, objective: Objective, terms_: Terms, merit: Floats | None) -> Goal:
         return objective.on(
             Queries(
                 log.data.offsets,
@@ -93,6 +98,8 @@ class TrainingRun(Inputs):
                 gradient=self.recipe.gradient,
                 samples=self.recipe.samples,
                 seed=self.seed,
+                merit=merit,
+                groups=None if log.data.groups is None else log.data.groups.codes,
             )
         )
 

@@ -13,6 +13,9 @@ import numpy as np
 
 from saferank._core.flat import Floats, Ints
 
+Risk = float | Floats
+"""A sum over queries of which the goal is no sum: a number, or several where a goal has several."""
+
 
 class QueryBlock(NamedTuple):
     """Some queries: which they are, where their documents lie, and how these are cut."""
@@ -23,7 +26,10 @@ class QueryBlock(NamedTuple):
 
 
 class ValueGradient(NamedTuple):
-    """Reward and risk of each query, already weighted, and the gradient in each score."""
+    """Reward and risk of each query, already weighted, and the gradient in each score.
+
+    A goal with several risks has a row of them for each query.
+    """
 
     reward: Floats
     risk: Floats
@@ -40,14 +46,14 @@ class Goal(Protocol):
         """Number of queries that are judged."""
 
     def value_and_gradient(
-        self, scores: Floats, place: QueryBlock, risk: float | None
+        self, scores: Floats, place: QueryBlock, risk: Risk | None
     ) -> ValueGradient:
         """Judge some queries, where `risk` is the present risk of all queries together.
 
         None: these are all queries, so the sum of their risks is meant.
         """
 
-    def value(self, reward: float, risk: float) -> float:
+    def value(self, reward: float, risk: Risk) -> float:
         """The goal's value from the sums over all queries."""
 
 
@@ -58,11 +64,11 @@ class RiskPenalised:
     queries: int
     risk_weight: float = field(default=0.0, kw_only=True)
 
-    def value(self, reward: float, risk: float) -> float:
+    def value(self, reward: float, risk: Risk) -> float:
         """The goal's value from the sums over all queries."""
         return reward - self.risk_weight * float(np.sqrt(risk))
 
-    def root_slope(self, risk: float | None, judged: Floats) -> float:
+    def root_slope(self, risk: Risk | None, judged: Floats) -> float:
         """d value / d risk: the root covers all queries, so a batch needs the whole's value."""
-        risk = float(judged.sum()) if risk is None else risk
+        risk = float(judged.sum()) if risk is None else float(risk)
         return -self.risk_weight / (2 * np.sqrt(risk)) if self.risk_weight and risk > 0 else 0.0

@@ -14,7 +14,7 @@ from saferank._core.seeds import derive
 from saferank._core.value_slope import ValueSlope
 from saferank.clicks import ClickModel
 from saferank.errors import InputError
-from saferank.objectives.goals import Goal, QueryBlock, RiskPenalised, ValueGradient
+from saferank.objectives.goals import Goal, QueryBlock, Risk, RiskPenalised, ValueGradient
 from saferank.plackett_luce import GRADIENTS, exposure, exposure_gradient
 
 
@@ -87,6 +87,10 @@ class Queries:
     gradient: str = "exact"
     samples: int = 1000
     seed: int = 0
+    merit: Floats | None = None
+    """Of each document, at least 0, for fairness; without it gains above 0 are."""
+    groups: Ints | None = None
+    """The number of each document's group, for fairness."""
 
     def __len__(self) -> int:
         return self.offsets.size - 1
@@ -106,7 +110,7 @@ class ExposureGoal(RiskPenalised):
     seed: int = 0
 
     def value_and_gradient(
-        self, scores: Floats, place: QueryBlock, risk: float | None
+        self, scores: Floats, place: QueryBlock, risk: Risk | None
     ) -> ValueGradient:
         """Judge some queries."""
         omega = exposure(scores, self.weights, place.offsets)

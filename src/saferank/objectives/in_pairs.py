@@ -34,7 +34,7 @@ import numpy as np
 from saferank._core import flat
 from saferank._core.flat import Floats, Ints
 from saferank._core.kernels import kernel, parallel_kernel
-from saferank.objectives.goals import Goal, QueryBlock, RiskPenalised, ValueGradient
+from saferank.objectives.goals import Goal, QueryBlock, Risk, RiskPenalised, ValueGradient
 from saferank.objectives.in_exposures import Objective, PairWeights, Queries, Terms
 from saferank.plackett_luce import exposure
 
@@ -129,7 +129,7 @@ class LambdaGoal(RiskPenalised):
     """N_q / N."""
 
     def value_and_gradient(
-        self, scores: Floats, place: QueryBlock, risk: float | None
+        self, scores: Floats, place: QueryBlock, risk: Risk | None
     ) -> ValueGradient:
         """Judge some queries."""
         del risk

@@ -9,7 +9,7 @@ import numpy as np
 from saferank._core.flat import Floats, Ints
 from saferank._core.seeds import derive
 from saferank.errors import InputError
-from saferank.objectives.goals import Goal, QueryBlock, RiskPenalised, ValueGradient
+from saferank.objectives.goals import Goal, QueryBlock, Risk, RiskPenalised, ValueGradient
 from saferank.objectives.in_exposures import Objective, Queries
 from saferank.objectives.ratios import ratio_gradient
 from saferank.plackett_luce import log_probability, sample
@@ -28,7 +28,7 @@ class RankingGoal(RiskPenalised):
     share: Floats
 
     def value_and_gradient(
-        self, scores: Floats, place: QueryBlock, risk: float | None
+        self, scores: Floats, place: QueryBlock, risk: Risk | None
     ) -> ValueGradient:
         """Judge some queries."""
         drawn, rewards = self.rankings[place.queries], self.rewards[place.queries]

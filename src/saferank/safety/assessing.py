@@ -28,6 +28,7 @@ from saferank.safety.decisions import verdict
 from saferank.safety.doubting import doubt_served
 from saferank.safety.estimating import click_change, estimate, filled_share, rows_of
 from saferank.safety.examination import Asked, Examination
+from saferank.safety.fair_exposures import report_exposures
 from saferank.safety.guarded import GuardRule
 from saferank.safety.independence import can_tell
 from saferank.safety.judging import (
@@ -129,9 +130,17 @@ def assess(
         relevance=ranker.relevance(data) if isinstance(ranker, Ranker) else None,
         traffic=None if counts is None or counts.total == 0 else counts,
     )  # fmt: skip
+    looking = Examination.of(examination, w)
+    promised = GuardRule.against(shown, certificate.promise, looking, rule.guard_mode, rule.holdout)
+    served = Served(
+        scores, data, shown, looking.weights, deployed, promised if rule.guard else None
+    )
+    exposures = None
+    if data.groups is not None:
+        exposures = report_exposures(ranker, served, counts, click_model, rule)
     if counts is None:
         decision = verdict(certificate, rule=rule)
-        plain = Assessment(decision, certificate, fit=fit, guarded=rule.guard)
+        plain = Assessment(decision, certificate, fit=fit, guarded=rule.guard, exposures=exposures)
         return _named(plain, ranker, production, data)
     if click_model is None:
         raise InputError("`click_model` must be given with counts: the ranker names none.")
@@ -140,14 +149,9 @@ def assess(
         f"of the {click_model.ranks} ranks of the click model, so that certificate and estimate "
         "speak of the same metric", w.size,
     )  # fmt: skip
-    looking = Examination.of(examination, w)
-    promised = GuardRule.against(shown, certificate.promise, looking, rule.guard_mode, rule.holdout)
-    served = Served(
-        scores, data, shown, looking.weights, deployed, promised if rule.guard else None
-    )
     assert fit is not None
     assessment = _by_clicks(ranker, served, counts, click_model, certificate, fit, rule, log)
-    return _named(assessment, ranker, production, data)
+    return _named(replace(assessment, exposures=exposures), ranker, production, data)
 
 
 def _named(

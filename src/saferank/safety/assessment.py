@@ -15,6 +15,7 @@ from saferank.counts.feedback import CLICKS, Feedback
 from saferank.errors import InputError, require
 from saferank.evaluation import Interval
 from saferank.evaluation.doubt import DoubtCurve
+from saferank.evaluation.fair_exposure import ExposureReport
 from saferank.evaluation.lower_bound import LowerBound
 from saferank.evaluation.scored_policies import Deployed
 from saferank.evaluation.support import Support
@@ -92,6 +93,8 @@ class Assessment:
     guarded: bool = False
     """Whether the numbers are of the ranker with its guard."""
     log: LogFacts | None = None
+    exposures: ExposureReport | None = None
+    """Exposure by group before and after, where the items have groups."""
     truth: TrueChange | None = None
     """The truth, where a simulation knows it."""
     ranker: str | None = None

@@ -20,7 +20,7 @@ from saferank.estimators.propensities import exact
 from saferank.learning.descent import Settings
 from saferank.learning.families import family
 from saferank.objectives import Context, Terms, schedule
-from saferank.objectives.goals import Goal, QueryBlock
+from saferank.objectives.goals import Goal, QueryBlock, Risk
 from saferank.objectives.in_exposures import Queries
 from saferank.objectives.in_pairs import pair_goal
 from saferank.objectives.objective_table import ObjectiveLike, objective_entry
@@ -138,7 +138,7 @@ def check_objective(objective: ObjectiveLike, *, delta: float = 0.5) -> None:
     share = np.full(world.data.queries, 1 / world.data.queries)
     goal = built.on(
         Queries(world.data.offsets, Terms(gain, omega0, total), world.weights, share,
-                world.production, samples=30)
+                world.production, samples=30, groups=np.arange(gain.size) % 3)
     )  # fmt: skip
     scores = world.production + np.random.default_rng(3).normal(size=gain.size)
     value, risk, gradient = _judged(goal, scores, None)
@@ -158,11 +158,11 @@ def check_objective(objective: ObjectiveLike, *, delta: float = 0.5) -> None:
     )
 
 
-def _judged(goal: Goal, scores: Floats, risk: float | None) -> tuple[float, float, Floats]:
+def _judged(goal: Goal, scores: Floats, risk: Risk | None) -> tuple[float, Risk, Floats]:
     data = _world().data
     place = QueryBlock(np.arange(data.queries), slice(0, data.documents), data.offsets)
     judged = goal.value_and_gradient(scores, place, risk)
-    reward, risks = float(judged.reward.sum()), float(judged.risk.sum())
+    reward, risks = float(judged.reward.sum()), judged.risk.sum(axis=0)
     return goal.value(reward, risks), risks, judged.gradient
 
 

@@ -159,7 +159,7 @@ def _read_parquet(path: Path, columns: Columns, schema: FeatureSchema | None) ->
 
 def _read_csv(path: Path, columns: Columns, schema: FeatureSchema | None) -> Read:
     """Types are set, not guessed: all numbers first, and where that fails, what a pass finds."""
-    header = _header(path)
+    header = csv_header(path)
     kinds: dict[str, Kind] = dict.fromkeys(header, "number")
     types = pa.schema([(name, pa.float64()) for name in header])
     layout = Layout.of(str(path), types, columns, schema, kinds)
@@ -191,7 +191,8 @@ def _read_csv_as(
         return _built(str(path), _Opened(reader.schema, iter(reader)), columns, schema, kinds)
 
 
-def _header(path: Path) -> list[str]:
+def csv_header(path: Path) -> list[str]:
+    """The names of a CSV table's columns."""
     with pa.input_stream(path, compression="detect") as stream:
         start: bytes = stream.read(1 << 20)
     try:

@@ -1,0 +1,185 @@
+r"""Any objective less a multiple of a fairness term, within queries or over all traffic.
+
+.. math:: \text{objective} - \lambda \sum_q \tfrac{N_q}{N} F(E_q)
+          \quad\text{or}\quad \text{objective} - \lambda F\left(\sum_q \tfrac{N_q}{N} E_q\right)
+
+The term's gradient in the scores is exact and is added to the objective's, however that is made.
+Over traffic the term is of sums over all queries: a batch is judged by the sums as they stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal
+
+import numpy as np
+
+from saferank._core import flat
+from saferank._core.flat import Floats, Ints
+from saferank.errors import InputError, require
+from saferank.objectives.fairness import TERMS, Term, Units, ideal_exposure, sums_by
+from saferank.objectives.goals import Goal, QueryBlock, Risk, ValueGradient
+from saferank.objectives.in_exposures import Context, Objective, Queries
+from saferank.plackett_luce import exposure, exposure_gradient
+
+Over = Literal["queries", "traffic"]
+MOST_GROUPS = 1000
+"""Over traffic, where each query's exposures are kept by group."""
+
+
+@dataclass(frozen=True)
+class Fairness:
+    """A fairness term by name, how much it weighs, and what exposure is shared over.
+
+    Examples
+    --------
+    >>> Fairness("disparity", 0.1).over
+    'queries'
+    """
+
+    term: str
+    weight: float
+    over: Over = "queries"
+
+    def __post_init__(self) -> None:
+        require(self.term in TERMS, "fairness", f"one of {', '.join(TERMS)}", self.term)
+        sane = bool(np.isfinite(self.weight)) and self.weight >= 0
+        require(sane, "fairness_weight", "finite and at least 0", self.weight)
+        require(self.over in ("queries", "traffic"), "fairness_over", "queries or traffic",
+                self.over)  # fmt: skip
+
+    def on(self, build: Callable[[Context], Objective]) -> Callable[[Context], Objective]:
+        """An objective's builder with the term added."""
+        return lambda context: add_fairness(build(context), self)
+
+
+def add_fairness(objective: Objective, fairness: Fairness) -> Objective:
+    """An objective less a multiple of a fairness term.
+
+    Examples
+    --------
+    >>> from saferank.objectives import OBJECTIVES
+    >>> from saferank.testing import check_objective
+    >>> check_objective(Fairness("disparity", 0.5).on(OBJECTIVES["prpo"].build))
+    """
+    return replace(objective, goal=partial(_fair_goal, objective, fairness))
+
+
+def _fair_goal(base: Objective, fairness: Fairness, _: Objective, queries: Queries) -> Goal:
+    goal, term = base.on(queries), TERMS[fairness.term]
+    merit = np.maximum(queries.terms.gain, 0) if queries.merit is None else queries.merit
+    ideal = ideal_exposure(merit, queries.weights, queries.offsets)
+    facts = (merit, np.ones_like(merit), ideal)
+    shared = (queries.weights, queries.share, term, fairness.weight)
+    if fairness.over == "queries":
+        unit, offsets = units_of(queries.groups, queries.offsets)
+        sums = [sums_by(unit, values, int(offsets[-1])) for values in facts]
+        units = Units(sums[0], sums[1], sums[2], offsets)
+        return FairWithinQueries(goal, *shared, units, unit)
+    if queries.groups is None:
+        raise InputError("`group` must be given: over traffic exposure is shared by groups.")
+    count = int(queries.groups.max(initial=0)) + 1
+    require(count <= MOST_GROUPS, "group", f"at most {MOST_GROUPS} groups over traffic", count)
+    visits = flat.repeat_per_document(queries.share, queries.offsets)
+    sums = [sums_by(queries.groups, visits * values, count) for values in facts]
+    units = Units(sums[0], sums[1], sums[2], np.array([0, count]))
+    return FairOverTraffic(goal, *shared, units, queries.groups)
+
+
+def units_of(groups: Ints | None, offsets: Ints) -> tuple[Ints, Ints]:
+    """The unit of each document, query after query, and where the units of each query begin.
+
+    >>> units_of(np.array([4, 2, 4, 2]), np.array([0, 3, 4]))
+    (array([1, 0, 1, 2]), array([0, 2, 3]))
+    """
+    if groups is None:
+        return np.arange(offsets[-1]), offsets
+    query = flat.query_of(offsets)
+    width = int(groups.max(initial=0)) + 1
+    pairs, unit = np.unique(query * width + groups, return_inverse=True)
+    cuts = np.searchsorted(pairs // width, np.arange(offsets.size))
+    return unit.astype(np.int64), cuts.astype(np.int64)
+
+
+@dataclass(frozen=True)
+class FairGoal:
+    """A goal less a multiple of a fairness term."""
+
+    base: Goal
+    weights: Floats
+    share: Floats
+    """N_q / N."""
+    term: Term
+    weight: float
+    units: Units
+    unit: Ints
+    """Of each document."""
+
+    @property
+    def queries(self) -> int:
+        """Number of queries that are judged."""
+        return self.base.queries
+
+    def _add(
+        self, judged: ValueGradient, scores: Floats, place: QueryBlock, slope: Floats
+    ) -> ValueGradient:
+        own = exposure_gradient(scores, self.weights, place.offsets, -self.weight * slope)
+        bent = None if judged.curvature is None else judged.curvature + np.abs(own)
+        return judged._replace(gradient=judged.gradient + own, curvature=bent)
+
+
+@dataclass(frozen=True)
+class FairWithinQueries(FairGoal):
+    """Exposure is shared within each query, by its documents or by groups of them."""
+
+    def value_and_gradient(
+        self, scores: Floats, place: QueryBlock, risk: Risk | None
+    ) -> ValueGradient:
+        """Judge some queries."""
+        judged = self.base.value_and_gradient(scores, place, risk)
+        units = self.units.take(place.queries)
+        moved = units.offsets[:-1] - self.units.offsets[:-1][place.queries]
+        unit = self.unit[place.positions] + flat.repeat_per_document(moved, place.offsets)
+        omega = exposure(scores, self.weights, place.offsets)
+        exposed = sums_by(unit, omega, int(units.offsets[-1]))
+        fair, share = self.term(exposed, units), self.share[place.queries]
+        slope = flat.repeat_per_document(share, place.offsets) * fair.slope[unit]
+        judged = judged._replace(reward=judged.reward - self.weight * share * fair.value)
+        return self._add(judged, scores, place, slope)
+
+    def value(self, reward: float, risk: Risk) -> float:
+        """The goal's value from the sums over all queries."""
+        return self.base.value(reward, risk)
+
+
+@dataclass(frozen=True)
+class FairOverTraffic(FairGoal):
+    """Exposure is shared by groups over all traffic.
+
+    A query's risk is the objective's own, and then its exposure of each group.
+    """
+
+    def value_and_gradient(
+        self, scores: Floats, place: QueryBlock, risk: Risk | None
+    ) -> ValueGradient:
+        """Judge some queries."""
+        totals = None if risk is None or np.ndim(risk) == 0 else np.asarray(risk)
+        judged = self.base.value_and_gradient(scores, place, risk if totals is None else totals[0])
+        groups, visits = self.units.merit.size, self.share[place.queries]
+        omega = exposure(scores, self.weights, place.offsets)
+        visited = flat.repeat_per_document(visits, place.offsets)
+        unit = self.unit[place.positions]
+        own = flat.query_of(place.offsets) * groups + unit
+        exposed = sums_by(own, visited * omega, place.queries.size * groups)
+        exposed = exposed.reshape(-1, groups)
+        fair = self.term(exposed.sum(axis=0) if totals is None else totals[1:], self.units)
+        judged = judged._replace(risk=np.column_stack([judged.risk, exposed]))
+        return self._add(judged, scores, place, visited * fair.slope[unit])
+
+    def value(self, reward: float, risk: Risk) -> float:
+        """The goal's value from the sums over all queries."""
+        sums = np.asarray(risk)
+        fair = self.term(sums[1:], self.units).value
+        return self.base.value(reward, float(sums[0])) - self.weight * float(fair[0])

@@ -1,0 +1,67 @@
+"""Exposure by group in an assessment: of what would be served, beside production's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from saferank._core.flat import Floats
+from saferank.clicks import ClickModel
+from saferank.counts import Counts
+from saferank.evaluation.fair_exposure import (
+    ExposureReport,
+    exposure_report,
+    groups_of,
+    merits_by_clicks,
+)
+from saferank.evaluation.scored_policies import Policy, query_shares
+from saferank.learning import Ranker
+from saferank.safety.judging import Served, evidence_for, judged_counts
+from saferank.safety.rule import Rule
+
+CLICKS_FOR = 10
+"""Groups whose merit is estimated from clicks, those of most exposure first."""
+
+
+def report_exposures(
+    ranker: Policy,
+    served: Served,
+    counts: Counts | None,
+    click_model: ClickModel | None,
+    rule: Rule,
+) -> ExposureReport:
+    """Exposure by group before and after; with counts, merit of the largest groups by clicks."""
+    data = served.data
+    omega, omega0, _ = served.exposures()
+    seen = counts is not None and counts.total > 0
+    shares = query_shares(counts.sessions if counts is not None and seen else None, data.queries)
+    merit, source = _merit(ranker, served)
+    report = exposure_report(
+        omega, omega0, data, served.weights, shares=shares, merit=merit, merit_from=source
+    )
+    if counts is None or click_model is None or not seen:
+        return report
+    judged, _ = judged_counts(ranker, counts, rule.same_sessions)
+    evidence = evidence_for(ranker, data, judged, click_model, served.production, served.weights)
+    groups, listed = groups_of(data), report.groups[:CLICKS_FOR]
+    method, confidence = rule.interval, rule.confidence
+    names = tuple(group.name for group in listed)
+    found = merits_by_clicks(groups, names, evidence, method=method, confidence=confidence)
+    told = tuple(
+        replace(group, merit_by_clicks=merit)
+        for group, merit in zip(listed, found, strict=True)
+    )  # fmt: skip
+    return replace(report, groups=(*told, *report.groups[CLICKS_FOR:]))
+
+
+def _merit(ranker: Policy, served: Served) -> tuple[Floats | None, str | None]:
+    """Merit of documents: labels where the items have them, else the ranker's own regression."""
+    labels = served.data.labels
+    if labels is not None and labels.max(initial=0) > 0:
+        return labels.astype(np.float64) / float(labels.max()), "the labels of the items"
+    if isinstance(ranker, Ranker):
+        relevance = ranker.relevance(served.data)
+        if relevance is not None:
+            return relevance, "the relevance that the ranker's regression predicts"
+    return None, None
