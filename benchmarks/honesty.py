@@ -13,6 +13,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -20,14 +21,14 @@ from saferank._core.flat import Floats
 from saferank.clicks import relevance, simulate, trust_bias
 from saferank.clicks.simulation.stand_in import stand_in_production
 from saferank.counts import Counts
-from saferank.data import Collection, synthetic
+from saferank.data import Collection, RankingData, synthetic
 from saferank.learning import Ranker, Settings, fit_relevance, learn
 from saferank.plackett_luce import exposure
 from saferank.safety import Assessment, Rule, assess
 
 USERS = trust_bias()
 SESSIONS = (300, 3000, 30_000)
-METHODS: dict[str, dict[str, object]] = {
+METHODS: dict[str, dict[str, Any]] = {
     "dr": {"method": "dr"},
     "safe-dr": {"method": "safe-dr"},
     "prpo": {"method": "prpo"},
@@ -77,7 +78,12 @@ def outcomes(world: int, sessions: int, *, unsplit: bool = True) -> list[Outcome
 
 
 def _rankers(collection: Collection, shown: Floats, log: Counts, seed: int) -> dict[str, Ranker]:
-    common = {"production": shown, "seed": seed, "settings": SETTINGS, "scorer": SCORER}
+    common: dict[str, Any] = {
+        "production": shown,
+        "seed": seed,
+        "settings": SETTINGS,
+        "scorer": SCORER,
+    }
     behind = fit_relevance(collection.train, log, USERS, **common)
     return {
         name: learn(collection.train, log, USERS, predictor=behind, **common, **options)
@@ -117,15 +123,16 @@ def _judge(
         None if gap is None else gap.upper,
         None if bound is None else bound.lower,
         after - before, before, found.decision.ship,
-        clicks and (clicks.difference.lower, clicks.difference.upper, clicks.bound.lower),
+        None if clicks is None
+        else (clicks.difference.lower, clicks.difference.upper, clicks.bound.lower),
         seen[0] - seen[1], seen[1] + trusted,
     )  # fmt: skip
 
 
-def _with_scores(data: object, shown: Floats) -> object:
+def _with_scores(data: RankingData, shown: Floats) -> RankingData:
     from dataclasses import replace
 
-    return replace(data, production=shown)  # type: ignore[type-var]
+    return replace(data, production=shown)
 
 
 def table(results: Iterable[Outcome]) -> list[str]:

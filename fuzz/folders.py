@@ -118,9 +118,12 @@ def _read_checkpoint(data: bytes, folder: Path) -> None:
     ensure(_parameters(_learn(own)) == expected, "another ranker from a damaged checkpoint")
 
 
-_ENTRY: dict[str, Mutate] = {"entry.json": mutate_json} | {
-    f"{name}.npy": mutate_bytes
-    for name in ("features", "labels", "offsets", "query_ids", "doc_ids")
+_ENTRY: dict[str, Mutate] = {
+    "entry.json": mutate_json,
+    **{
+        f"{name}.npy": mutate_bytes
+        for name in ("features", "labels", "offsets", "query_ids", "doc_ids")
+    },
 }
 
 

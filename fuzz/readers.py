@@ -199,8 +199,11 @@ def _assessment_seeds(folder: Path) -> list[bytes]:
         data, np.zeros(data.documents), sr.clicks.trust_bias(), sessions=60, seed=0
     )
     made = []
-    for options in ({}, {"counts": counts, "click_model": sr.clicks.trust_bias()}):
-        assessment = assess(scores, data, production=np.zeros(data.documents), **options)
+    for log in (None, counts):
+        assessment = assess(
+            scores, data, production=np.zeros(data.documents), counts=log,
+            click_model=sr.clicks.trust_bias(),
+        )  # fmt: skip
         made.append(json.dumps(_shortened(json.loads(assessment.save(folder).read_bytes()))))
     return [one.encode() for one in made]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import struct
+from typing import Any
 
 import numpy as np
 
@@ -50,7 +51,7 @@ def make_ids(words: list[bytes]) -> list[int] | list[str]:
     return [int(text) for text in texts] if whole else texts
 
 
-def reference(text: bytes) -> dict[str, object]:
+def reference(text: bytes) -> dict[str, Any]:
     """The rules of saferank.data.letor.reading, as plainly as they can be written."""
     labels, queries, rows, documents, lines = [], [], [], [], []
     for number, line in enumerate(text.split(b"\n"), start=1):

@@ -1,5 +1,6 @@
 import itertools
 import math
+from typing import Any
 
 import lightgbm
 import numpy as np
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import dcg_score, ndcg_score
 
 from saferank.errors import InputError
-from saferank.metrics import dcg, mean, ndcg
+from saferank.metrics import Empty, dcg, mean, ndcg
 
 
 def world(seed, queries=40):
@@ -41,7 +42,7 @@ def test_ndcg_agrees_with_lightgbm():
         "objective": "lambdarank", "metric": "ndcg", "eval_at": [5], "verbosity": -1,
         "num_leaves": 64, "min_data_in_leaf": 1, "min_data_in_bin": 1,
     }  # fmt: skip
-    history = {}
+    history: dict[str, Any] = {}
     booster = lightgbm.train(
         parameters, dataset, 3, valid_sets=[dataset],
         callbacks=[lightgbm.record_evaluation(history)],
@@ -64,7 +65,8 @@ def test_ndcg_by_plain_loops(pairs):
 
 
 def test_queries_without_relevant_documents_by_name():
-    for empty, expected in (("zero", 0.0), ("one", 1.0)):
+    values: dict[Empty, float] = {"zero": 0.0, "one": 1.0}
+    for empty, expected in values.items():
         assert ndcg([1.0], [0], [0, 1], 5, empty=empty)[0] == expected
     assert math.isnan(ndcg([1.0], [0], [0, 1], 5)[0])
     assert mean(np.array([np.nan, 0.5])) == 0.5

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -96,7 +97,7 @@ while time.monotonic() < until:
 
 def test_a_folder_that_is_swept_before_it_is_locked_is_made_again(tmp_path, monkeypatch):
     opened = scratch._open_lock
-    first = []
+    first: list[Any] = []
 
     def swept(folder: Path) -> int:
         lock = opened(folder)

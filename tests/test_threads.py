@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+from functools import partial
 
 import pytest
 
@@ -21,7 +22,7 @@ from saferank._core.threads import (
 @pytest.mark.parametrize("count", [0, 1, 2, 7, 1000])
 @pytest.mark.parametrize("workers", [1, 2, 5])
 def test_every_index_is_in_one_piece(count, workers):
-    done = []
+    done: list[int] = []
     with use_threads(workers):
         over_range(lambda first, last: done.extend(range(first, last)), count)
     assert sorted(done) == list(range(count))
@@ -29,7 +30,12 @@ def test_every_index_is_in_one_piece(count, workers):
 
 def test_results_come_in_the_order_of_the_calls():
     with use_threads(4):
-        calls = [lambda n=n: time.sleep(0.001 * (n % 3)) or n for n in range(40)]
+
+        def wait(number):
+            time.sleep(0.001 * (number % 3))
+            return number
+
+        calls = [partial(wait, n) for n in range(40)]
         assert run_all(calls) == list(range(40))
 
 
@@ -43,13 +49,13 @@ def test_an_error_reaches_the_caller_and_ends_the_rest():
             raise ValueError("three")
 
     with use_threads(3), pytest.raises(ValueError, match="three"):
-        run_all([lambda n=n: fail(n) for n in range(200)])
+        run_all([partial(fail, n) for n in range(200)])
     assert len(started) < 100
 
 
 def test_parallel_work_inside_parallel_work_gets_done():
     def inner():
-        return sum(run_all([lambda n=n: n for n in range(10)]))
+        return sum(run_all([partial(int, n) for n in range(10)]))
 
     with use_threads(4):
         assert run_all([inner] * 30) == [45] * 30
@@ -57,9 +63,9 @@ def test_parallel_work_inside_parallel_work_gets_done():
 
 def test_sixteen_threads_at_once_share_the_pool():
     def work():
-        totals.append(sum(run_all([lambda n=n: n * n for n in range(50)])))
+        totals.append(sum(run_all([partial(pow, n, 2) for n in range(50)])))
 
-    totals = []
+    totals: list[int] = []
     with use_threads(3):
         users = [threading.Thread(target=work) for _ in range(16)]
         for user in users:
@@ -80,10 +86,10 @@ def test_the_count_is_as_before_after_the_block():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_forked_child_has_threads_of_its_own():
     with use_threads(3):
-        run_all([lambda n=n: n for n in range(20)])  # the parent's pool is there
+        run_all([partial(int, n) for n in range(20)])  # the parent's pool is there
         child = os.fork()
         if child == 0:
-            fine = run_all([lambda n=n: n for n in range(20)]) == list(range(20))
+            fine = run_all([partial(int, n) for n in range(20)]) == list(range(20))
             os._exit(0 if fine else 1)
         deadline = time.monotonic() + 30
         while (ended := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < deadline:

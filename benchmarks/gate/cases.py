@@ -84,7 +84,7 @@ def _method(
         *(["--bias", ready.bias] if ready.bias else []), *METHODS[method],
         "--steps", steps, "-o", output, "--json",
     )  # fmt: skip
-    base = {
+    base: dict[str, Any] = {
         "method": method,
         "learn": {"exit": learned.code, "seconds": learned.seconds},
         "frictions": list(ready.frictions),

@@ -81,7 +81,7 @@ def guarded(ranker: Run, deployed: str) -> Policy:
 
     known = inspect.signature(sr.data.read_items).parameters
     named = ranker.ready.options and "columns" in known
-    items = sr.data.read_items(ranker.ready.items, **({"columns": ranker.columns} if named else {}))
+    items = sr.data.read_items(ranker.ready.items, columns=ranker.columns if named else {})
     shown = np.zeros(items.documents) if items.production is None else items.production
     guard = Serving.of_run(ranker.folder, guard=True).guarded(shown)
     query_ids, doc_ids = items.ids()

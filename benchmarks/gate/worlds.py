@@ -48,7 +48,7 @@ def shop(index: int) -> Shop:
         missing=0.05 if (index + round_) % 3 else 0.0,
         bots=(0.0, 0.005, 0.01)[(index + round_) % 3],
         delisted=(0.0, 0.01)[(index // 2 + round_) % 2],
-        layout=("parquet", "weekly", "csv")[(index + index // 12) % 3],  # type: ignore[arg-type]
+        layout=("parquet", "weekly", "csv")[(index + index // 12) % 3],
     )
 
 

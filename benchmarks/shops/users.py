@@ -66,7 +66,7 @@ def users_of(kind: Visitors, k: int, rng: np.random.Generator) -> Users:
     """Users of a kind; how steeply attention falls differs from shop to shop."""
     if kind == "cascade":
         return Cascade(patience=rng.uniform(0.8, 0.95), satisfied=rng.uniform(0.4, 0.8))
-    rank = np.arange(1, k + 1)
+    rank = np.arange(1.0, k + 1)
     alpha = rng.uniform(0.6, 0.9) * rank ** -rng.uniform(0.4, 1.1)
     trusting = rng.uniform(0.03, 0.1) if kind == "trust" else 0.0
     return ByPosition(alpha, trusting * rank ** -rng.uniform(0.5, 1.5))

@@ -33,7 +33,7 @@ def saferank(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     return run
 
 
-def test_from_simulated_clicks_to_a_click_model(saferank, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_from_simulated_clicks_to_a_click_model(saferank, tmp_path: Path) -> None:
     counts, items = tmp_path / "counts.parquet", tmp_path / "items.parquet"
     code, out, _ = saferank("simulate", "-o", counts, "--sessions", "2e6", "--items", items)
     assert code == 0
@@ -50,7 +50,7 @@ def test_from_simulated_clicks_to_a_click_model(saferank, tmp_path: Path) -> Non
     np.testing.assert_allclose(found, canonical(trust_bias()).slope, rtol=0.05)
 
 
-def test_bias_as_json_by_position_and_features(saferank, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_bias_as_json_by_position_and_features(saferank, tmp_path: Path) -> None:
     counts, items = tmp_path / "counts.parquet", tmp_path / "items.parquet"
     options = ("--users", "position", "-k", 3, "--sessions", "200_000", "--items", items)
     code, out, _ = saferank("simulate", "-o", counts, *options, "--json")
@@ -68,7 +68,7 @@ def test_bias_as_json_by_position_and_features(saferank, tmp_path: Path) -> None
     assert record["identifiability"]["identified"] is True
 
 
-def test_rows_by_users_of_a_file(saferank, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_rows_by_users_of_a_file(saferank, tmp_path: Path) -> None:
     ClickModel(np.array([0.0]), np.array([1.0])).save(tmp_path / "users.json")
     log = tmp_path / "log.parquet"
     code, out, _ = saferank(
@@ -81,7 +81,7 @@ def test_rows_by_users_of_a_file(saferank, tmp_path: Path) -> None:  # type: ign
     assert (table.click == (table["rank"] == 1)).all()
 
 
-def test_a_fixed_ranking_is_refused_with_what_can_be_done(saferank, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_a_fixed_ranking_is_refused_with_what_can_be_done(saferank, tmp_path: Path) -> None:
     counts = tmp_path / "counts.parquet"
     saferank("simulate", "-o", counts, "--sessions", 1000, "--deterministic")
     code, _, err = saferank("bias", counts)
@@ -103,7 +103,7 @@ def test_a_fixed_ranking_is_refused_with_what_can_be_done(saferank, tmp_path: Pa
         (("--temperature", 0), "temperature"),
     ],
 )
-def test_bad_options_of_simulate(saferank, tmp_path: Path, arguments, words: str) -> None:  # type: ignore[no-untyped-def]
+def test_bad_options_of_simulate(saferank, tmp_path: Path, arguments, words: str) -> None:
     code, _, err = saferank("simulate", "-o", tmp_path / "c.parquet", *arguments)
     assert code == 2
     assert words in err
@@ -114,7 +114,7 @@ def test_bad_options_of_simulate(saferank, tmp_path: Path, arguments, words: str
     ("arguments", "words"),
     [(("--kind", "other"), "kind"), (("--method", "x"), "method"), (("--chart", "a.gif"), "chart")],
 )
-def test_bad_options_of_bias(saferank, tmp_path: Path, arguments, words: str) -> None:  # type: ignore[no-untyped-def]
+def test_bad_options_of_bias(saferank, tmp_path: Path, arguments, words: str) -> None:
     counts = tmp_path / "counts.parquet"
     saferank("simulate", "-o", counts, "--sessions", 10_000)
     code, _, err = saferank("bias", counts, "--folds", 0, *arguments)
@@ -122,7 +122,7 @@ def test_bad_options_of_bias(saferank, tmp_path: Path, arguments, words: str) ->
     assert words in err
 
 
-def test_bias_prints_what_the_log_tells_and_keeps_alpha_and_beta(saferank, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_bias_prints_what_the_log_tells_and_keeps_alpha_and_beta(saferank, tmp_path: Path) -> None:
     counts, bias = tmp_path / "counts.parquet", tmp_path / "bias.json"
     saferank("simulate", "-o", counts, "--sessions", "2e6")
     code, out, _ = saferank("bias", counts, "-o", bias)
@@ -143,7 +143,7 @@ def test_bias_prints_what_the_log_tells_and_keeps_alpha_and_beta(saferank, tmp_p
     assert ClickModel.load(bias).alpha.tolist() == record["alpha"]
 
 
-def test_bias_leaves_out_the_sessions_to_judge_by(  # type: ignore[no-untyped-def]
+def test_bias_leaves_out_the_sessions_to_judge_by(
     saferank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from saferank import logs
@@ -167,7 +167,7 @@ def test_bias_leaves_out_the_sessions_to_judge_by(  # type: ignore[no-untyped-de
     assert f"{judge.total:,} to judge by were left out" in out
 
 
-def test_a_fixed_ranking_with_items_does_not_say_that_nothing_can_be_told(  # type: ignore[no-untyped-def]
+def test_a_fixed_ranking_with_items_does_not_say_that_nothing_can_be_told(
     saferank, tmp_path: Path
 ) -> None:
     counts, items = tmp_path / "counts.parquet", tmp_path / "items.parquet"
@@ -182,7 +182,7 @@ def test_a_fixed_ranking_with_items_does_not_say_that_nothing_can_be_told(  # ty
     assert "What can still be done" not in said
 
 
-def test_bias_with_items_can_leave_out_documents_without_one(saferank, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_bias_with_items_can_leave_out_documents_without_one(saferank, tmp_path: Path) -> None:
     counts, items = tmp_path / "counts.parquet", tmp_path / "items.parquet"
     options = ("--users", "position", "-k", 3, "--sessions", 20_000, "--items", items)
     saferank("simulate", "-o", counts, *options)
@@ -219,7 +219,7 @@ def once(folder: Path, queries: int = 3000) -> tuple[Path, Path]:
     return paths
 
 
-def test_bias_of_lists_seen_once_by_a_known_policy(saferank, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_bias_of_lists_seen_once_by_a_known_policy(saferank, tmp_path: Path) -> None:
     log, items = once(tmp_path)
     counts, output = tmp_path / "counts.parquet", tmp_path / "bias.json"
     assert saferank("count", log, "-o", counts)[0] == 0

@@ -230,7 +230,8 @@ def test_workers_of_a_study_end_with_it(number: signal.Signals, tmp_path: Path) 
     arguments = ("--data", "synthetic:small:60", "--sessions", "1000", "--seeds", "2")
     command = ("reproduce", "2", *arguments, "--workers", "2", "-o", tmp_path / "study")
     with start(*command) as process:
-        parent, workers = psutil.Process(process.pid), []
+        parent = psutil.Process(process.pid)
+        workers: list[psutil.Process] = []
         until = time.monotonic() + 120
         while len(workers) < 2 and process.poll() is None and time.monotonic() < until:
             time.sleep(0.05)

@@ -16,7 +16,8 @@ from saferank.cli.app import START_HERE, app, main
 def commands(group: Any = None, prefix: str = "") -> dict[str, Any]:
     """Every command by its full name."""
     named: dict[str, Any] = {}
-    for name, command in (group or typer.main.get_command(app)).commands.items():
+    root: Any = group or typer.main.get_command(app)
+    for name, command in root.commands.items():
         if hasattr(command, "commands"):
             named |= commands(command, f"{prefix}{name} ")
         else:

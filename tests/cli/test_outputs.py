@@ -161,7 +161,7 @@ def test_learn_refuses_folders_that_are_not_a_rankers(
     empty = tmp_path / "empty"
     empty.mkdir()
     monkeypatch.chdir(empty)
-    for output in (".", "..", "/"):
+    for output in map(Path, (".", "..", "/")):
         with pytest.raises(InputError, match="not the current one"):
             learn(world, output)
 

@@ -80,7 +80,7 @@ def test_the_users_are_found_within_three_standard_errors(kind: str, method: str
 def test_relevance_by_features_finds_them_too(kind: str) -> None:
     data, _ = collection()
     counts = clicks_of(TRUTH[kind], 10**6)
-    fit = FIT[kind](counts, features=data.features, folds=40)  # type: ignore[arg-type]
+    fit = FIT[kind](counts, features=data.features, folds=40)
     assert np.abs(distance(fit, TRUTH[kind])).max() < 3.5
 
 
@@ -178,7 +178,7 @@ def test_canonical_form_does_not_depend_on_the_scale_of_relevance(
     alpha: list[float], data: st.DataObject
 ) -> None:
     beta = [data.draw(st.floats(0.0, 0.4)) for _ in alpha]
-    model = ClickModel(alpha, beta)  # type: ignore[arg-type]
+    model = ClickModel(alpha, beta)
     form = canonical(model)
     wide = form.widest(through_zero=False)
     np.testing.assert_allclose(canonical(wide).slope, form.slope, rtol=1e-6)
@@ -192,7 +192,7 @@ def test_canonical_form_does_not_depend_on_the_scale_of_relevance(
 
 def test_canonical_form_needs_a_reference_with_bias() -> None:
     with pytest.raises(InputError, match="alpha"):
-        canonical(ClickModel([0.0, 0.5], [0.5, 0.1]))  # type: ignore[arg-type]
+        canonical(ClickModel([0.0, 0.5], [0.5, 0.1]))
     with pytest.raises(InputError, match="reference"):
         canonical(trust_bias(), 6)
 

@@ -173,7 +173,7 @@ def test_trust_bias_of_expected_moments_is_the_truth() -> None:
 
 
 @pytest.mark.parametrize("harvest", [harvest_position, harvest_trust])
-def test_fits_without_a_part_are_those_of_the_other_documents(harvest) -> None:  # type: ignore[no-untyped-def]
+def test_fits_without_a_part_are_those_of_the_other_documents(harvest) -> None:
     cells = cells_of(2, documents=600, often=300)
     folds = make_folds(cells, np.arange(600) // 2, 20, linked=True)
     assert folds is not None

@@ -192,7 +192,7 @@ def test_weights_show_the_same_documents_at_every_rank(seed: int, spread: float)
 def test_intervals_hold_the_truth_as_often_as_they_say(kind: str) -> None:
     """200 worlds of 10,000 lists seen once; docs/clicks.md has the figures."""
     truth = canonical(MODELS[kind])
-    held = {"slope": [], "click rate": []}
+    held: dict[str, list[bool]] = {"slope": [], "click rate": []}
     for world in range(200):
         counts, relevance, propensity = lists_seen_once(MODELS[kind], 10_000, seed=1000 + world)
         policy = KnownPolicy(propensity, "", prediction(relevance, world))

@@ -321,7 +321,7 @@ def test_the_judge_part_is_a_binomial_share_of_other_sessions(users: Users) -> N
         assert abs(z.mean()) < 4 / np.sqrt(z.size)
         assert abs(z.var() - 1) < 4 * np.sqrt(2 / z.size)
         for name in ("learn", "judge"):
-            part = counts.part(name)  # type: ignore[arg-type]
+            part = counts.part(name)
             rate, whole = (c.clicks.sum() / c.impressions.sum() for c in (part, all_of_them))
             assert abs(rate - whole) < 5 * np.sqrt(whole / part.impressions.sum())
 

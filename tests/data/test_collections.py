@@ -55,8 +55,8 @@ def test_every_known_layout_is_recognised(tmp_path: Path, folder: str) -> None:
         assert (collection.name, collection.highest_grade) == (name, highest)
         expected = next(known.features for known in KNOWN if known.name == name)
         assert {part.width for part in collection.parts().values()} == {expected}
-        queries = [part.queries for part in collection.parts().values()]
-        assert queries == ([10, 3, 4] if files[1] else [8, 2, 4])
+        read = [part.queries for part in collection.parts().values()]
+        assert read == ([10, 3, 4] if files[1] else [8, 2, 4])
         assert collection.test.query_ids.tolist() == [200, 201, 202, 203]
         assert collection.train.features[:3, 0].tolist() == [0.5, 0.5, 0.5]
 

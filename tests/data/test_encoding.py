@@ -83,7 +83,7 @@ def test_saved_and_loaded_it_is_the_same_to_the_bit(kind: str) -> None:
 
 
 def test_within_queries_gaps_have_no_part() -> None:
-    data = RankingData([[1, 5], [np.nan, 6], [3, np.nan], [2, np.nan]], [0, 3, 4])
+    data = RankingData([[1.0, 5.0], [np.nan, 6.0], [3.0, np.nan], [2.0, np.nan]], [0, 3, 4])
     plain = Scaling.fit(data, "query_minmax").apply(data).features
     np.testing.assert_array_equal(plain, [[0, 0], [np.nan, 1], [1, np.nan], [0, np.nan]])
     filled = Scaling.fit(data, "query_minmax", encode=True).apply(data).features

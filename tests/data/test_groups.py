@@ -1,5 +1,7 @@
 """Groups of documents from a column of the items, whatever the table's order."""
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
@@ -10,7 +12,7 @@ from saferank.data import read_items
 from saferank.data.items import read_groups
 from saferank.errors import InputError
 
-ROWS = {
+ROWS: dict[str, list[Any]] = {
     "term": ["b", "a", "b", "a", "c"],
     "doc_id": ["1", "1", "2", "3", "1"],
     "f": [0.0, 1.0, 2.0, 3.0, 4.0],

@@ -66,7 +66,7 @@ def test_the_facts_are_those_of_plain_loops(data: RankingData) -> None:
 
 
 def test_problems_are_sentences() -> None:
-    data = RankingData([[1, 0], [1, 0], [np.nan, 0]], [0, 2, 3])
+    data = RankingData([[1.0, 0.0], [1.0, 0.0], [np.nan, 0.0]], [0, 2, 3])
     assert inspect(data).problems == (
         "1 value is missing or not finite.",
         "1 of 2 features is constant.",

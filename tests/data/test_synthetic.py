@@ -36,4 +36,4 @@ def test_heavy_tails_are_heavy():
 
 def test_unknown_preset_is_one_sentence():
     with pytest.raises(InputError, match="`preset` must be one of"):
-        synthetic("moon")
+        synthetic("moon")  # type: ignore[arg-type]

@@ -45,8 +45,8 @@ def lacks(value: Any) -> list[str]:
     signature = inspect.signature(value)
     described = text.partition("Parameters\n")[2]
     for name, parameter in signature.parameters.items():
-        prefix = {parameter.VAR_KEYWORD: r"\*\*", parameter.VAR_POSITIONAL: r"\*"}
-        star = prefix.get(parameter.kind, "")
+        stars = {"VAR_KEYWORD": r"\*\*", "VAR_POSITIONAL": r"\*"}
+        star = stars.get(parameter.kind.name, "")
         if not re.search(rf"^(?:[\w*, ]*, )?{star}{name}\b[\w, ]*(?: :|$)", described, re.M):
             missing.append(f"parameter {name}")
     if signature.return_annotation not in (None, "None") and not has(text, "Returns"):

@@ -283,8 +283,10 @@ def test_weights_do_not_look_at_the_clicks():
     others = replace(
         evidence, counts=replace(evidence.counts, clicks=np.zeros_like(evidence.counts.clicks))
     )
-    weights = [DoubtedLoss(omega, omega0, each).weights(1.0, 0.1)[0] for each in (evidence, others)]
-    np.testing.assert_array_equal(*weights)
+    one, other = (
+        DoubtedLoss(omega, omega0, each).weights(1.0, 0.1)[0] for each in (evidence, others)
+    )
+    np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize(

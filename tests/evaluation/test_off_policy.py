@@ -1,4 +1,5 @@
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -96,7 +97,8 @@ def test_the_variance_of_ranks_and_sessions_by_plain_loops(control, tmp_path):
         for q in range(data.queries)
         for d in range(data.offsets[q], data.offsets[q + 1])
     }
-    sums, ranks = {}, {}
+    sums: dict[Any, Any] = {}
+    ranks: dict[Any, Any] = {}
     for row in pq.read_table(tmp_path / "log.parquet").to_pylist():
         q, d = position[str(row["query_id"]), str(row["doc_id"])]
         table = score.clicked if row["click"] else score.missed
@@ -177,12 +179,13 @@ def test_labels_give_the_truth():
 
 def test_bad_input_gets_one_sentence():
     data, old, new, users, counts = small(100)
-    for wrong, match in (
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"estimator": "x"}, "estimator"),
         ({"control": "x"}, "control"),
         ({"estimator": "dr"}, "predictions"),
         ({"variance": "x"}, "variance"),
-    ):
+    ]
+    for wrong, match in cases:
         with pytest.raises(InputError, match=match):
             evaluate(new, data, counts, users, production=old, **wrong)
     with pytest.raises(InputError, match="counts"):

@@ -9,6 +9,7 @@ import textwrap
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -126,7 +127,7 @@ def test_killed_at_random_times_the_results_are_the_same(workers, kills, done, t
     command = [sys.executable, str(script), str(target), str(workers)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     chance = random.Random(0)
-    finished = []
+    finished: list[Any] = []
     for _ in range(kills):
         # killed somewhere between the first and the last of the results that are still missing
         goal = len(finished) + chance.randint(1, 4)

@@ -1,6 +1,7 @@
 """The gate's own parts: the command line in this process, the worlds, the table."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -47,14 +48,15 @@ def test_options_are_looked_up_in_the_command_line_itself():
 def test_sixty_worlds_of_every_kind():
     known = shops(60)
     assert len(known) == 60
-    for field, values in {
+    kinds: dict[str, set[Any]] = {
         "production": {"sorted", "noisy", "sampled", "drift", "uniform"},
         "users": {"trust", "position", "cascade"},
         "temperature": {0.2, 0.5, 1.0, 2.0},
         "rank_from": {0, 1},
         "odd_names": {False, True},
         "layout": {"parquet", "weekly", "csv"},
-    }.items():
+    }
+    for field, values in kinds.items():
         for value in values:
             assert any(getattr(shop, field) == value for shop in known.values()), (field, value)
     zero_based = [shop for shop in known.values() if shop.rank_from == 0]

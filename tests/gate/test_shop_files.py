@@ -115,7 +115,7 @@ def test_production_is_as_good_as_asked():
 
 def test_what_makes_no_sense_is_refused():
     with pytest.raises(ValueError, match="production must be one of"):
-        Shop(production="random")
+        Shop(production="random")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="products must be two growing sizes"):
         Shop(products=(9, 3))
 

@@ -25,6 +25,11 @@ WORLD = synthetic("small", queries=80, seed=0)
 QUICK = Settings(rounds=15, leaves=7)
 
 
+def trees_of(ranker: Ranker) -> TreeScorer:
+    assert isinstance(ranker.scorer, TreeScorer)
+    return ranker.scorer
+
+
 @pytest.fixture(scope="module")
 def production():
     few = WORLD.train.subset(np.arange(20))
@@ -76,7 +81,7 @@ def test_delta_one_from_production_adds_nothing(method, production, counts):
         WORLD.train, counts, USERS, method=method, production=production, delta=1.0,
         settings=Settings(rounds=500), scorer="trees",
     )  # fmt: skip
-    assert ranker.scorer.text == production.scorer.text
+    assert trees_of(ranker).text == trees_of(production).text
     assert ranker.provenance.history["steps"] == [0.0]
 
 
@@ -86,16 +91,16 @@ def test_delta_one_on_top_of_production_scores_adds_nothing(counts):
         WORLD.train, counts, USERS, production=shown, start="add", delta=1.0, settings=QUICK,
         scorer="trees", production_kind="sampled",
     )  # fmt: skip
-    assert ranker.scorer.trees == 0
+    assert trees_of(ranker).trees == 0
     assert not ranker.scorer.scores(WORLD.test.features).any()
 
 
 def test_round_zero_is_production_and_later_rounds_go_on_from_it(production, counts):
     shared = {"production": production, "scorer": "trees", "settings": QUICK}
     ranker = learn(WORLD.train, counts, USERS, method="prpo", delta=0.2, **shared)
-    assert ranker.scorer.trees > production.scorer.trees
-    first = ranker.scorer.booster.predict(
-        WORLD.test.features, num_iteration=production.scorer.trees, raw_score=True
+    assert trees_of(ranker).trees > trees_of(production).trees
+    first = trees_of(ranker).booster.predict(
+        WORLD.test.features, num_iteration=trees_of(production).trees, raw_score=True
     )
     assert np.array_equal(first, production.scores(WORLD.test))
 
@@ -109,7 +114,7 @@ def test_a_correction_of_production_is_added_to_it(production, counts):
     from dataclasses import replace
 
     data = replace(WORLD.train, production=shown)
-    assert ranker.scorer.trees > 0
+    assert trees_of(ranker).trees > 0
     assert np.array_equal(ranker.scores(data), ranker.scorer.scores(data.features) + shown)
 
 
@@ -127,9 +132,10 @@ def test_trees_learn_from_labels_and_from_clicks(production):
 
 def test_features_are_taken_as_they_are_unless_told_otherwise(counts):
     plain, scaled = (
-        learn(WORLD.train, counts, USERS, method="naive", scorer="trees", settings=QUICK, **more)
-        for more in ({}, {"scaling": "standard"})
-    )
+        learn(WORLD.train, counts, USERS, method="naive", scorer="trees", settings=QUICK,
+              scaling=scaling)
+        for scaling in (None, "standard")
+    )  # fmt: skip
     assert (plain.scaling.kind, scaled.scaling.kind) == ("none", "standard")
 
 
@@ -211,7 +217,7 @@ def test_degenerate_data_gives_a_finite_ranker(data, method):
 @pytest.mark.parametrize("data", [SINGLES, IRRELEVANT])
 def test_nothing_to_learn_grows_no_tree(data):
     ranker = learn(data, method="skyline", scorer="trees", settings=QUICK)
-    assert ranker.scorer.trees == 0
+    assert trees_of(ranker).trees == 0
     assert not ranker.scores(data).any()
 
 
@@ -279,7 +285,7 @@ def test_production_may_be_a_model_that_lightgbm_trained(tmp_path):
     )  # fmt: skip
     assert np.array_equal(kept.scores(test), shown)
     assert quality(changed) > quality(production)
-    first = changed.scorer.booster.predict(test.features, raw_score=True, num_iteration=5)
+    first = trees_of(changed).booster.predict(test.features, raw_score=True, num_iteration=5)
     assert np.array_equal(first, shown)
 
 

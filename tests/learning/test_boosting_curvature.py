@@ -156,7 +156,7 @@ def test_lambdas_are_those_of_the_definition(name, delta):
     low, high = goal.objective.limits(goal.terms)
     for first, last in zip(WORLD.offsets[:-1], WORLD.offsets[1:], strict=True):
         part = slice(first, last)
-        wanted = plain_lambdas(*(a[part] for a in (scores,)), WEIGHTS, omega[part], GAIN[part],
+        wanted = plain_lambdas(scores[part], WEIGHTS, omega[part], GAIN[part],
                                low[part], high[part])  # fmt: skip
         assert judged.gradient[part] * WORLD.queries == pytest.approx(wanted, abs=1e-12)
     assert (judged.curvature >= 0).all()

@@ -44,12 +44,9 @@ def stopped(request, tmp_path_factory):
         if len(calls) == 2:
             raise StoppedError
 
-    home._save = then_stop
-    try:
-        with pytest.raises(StoppedError):
-            run(folder, request.param)
-    finally:
-        home._save = save
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(StoppedError):
+        patch.setattr(home, "_save", then_stop)
+        run(folder, request.param)
     return folder, whole, request.param
 
 

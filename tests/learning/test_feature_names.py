@@ -284,8 +284,8 @@ def test_learning_goes_on_from_production_by_names(scorer: str) -> None:
     later = read_items(items[sorted(items.columns)].assign(extra=1.0))
     users = sr.clicks.position_bias()
     counts = sr.clicks.simulate(
-        replace(later, labels=np.arange(later.documents) % 3), first.scores(later), users,
-        sessions=2000, seed=1,
+        replace(later, labels=np.arange(later.documents, dtype=np.float32) % 3),
+        first.scores(later), users, sessions=2000, seed=1,
     )  # fmt: skip
     changed = sr.learn(
         later, counts, users, method="prpo", production=first, production_kind="sampled",
@@ -297,9 +297,9 @@ def test_learning_goes_on_from_production_by_names(scorer: str) -> None:
 
 def test_validation_is_matched_by_names() -> None:
     items = read_items(frame())
-    items = replace(items, labels=np.arange(items.documents) % 3)
+    items = replace(items, labels=np.arange(items.documents, dtype=np.float32) % 3)
     other = read_items(frame(1)[sorted(frame(1).columns)])
-    other = replace(other, labels=np.arange(other.documents) % 3)
+    other = replace(other, labels=np.arange(other.documents, dtype=np.float32) % 3)
     ranker = sr.learn(
         items, method="skyline", scorer="linear", settings=QUICK, validation=(other, None)
     )
@@ -320,8 +320,8 @@ def test_senseless_input_is_refused() -> None:
     items = read_items(frame())
     users = sr.clicks.position_bias()
     counts = sr.clicks.simulate(
-        replace(items, labels=np.ones(items.documents)), np.zeros(items.documents), users,
-        sessions=500, seed=0,
+        replace(items, labels=np.ones(items.documents, dtype=np.float32)),
+        np.zeros(items.documents), users, sessions=500, seed=0,
     )  # fmt: skip
     silent = Counts(counts.offsets, counts.impressions, np.zeros_like(counts.clicks))
     with pytest.raises(InputError, match="`counts` must be of at least one click"):

@@ -15,7 +15,7 @@ from saferank.learning.problem import Log
 from saferank.learning.recipe import METHODS
 from saferank.learning.training_run import TrainingRun
 from saferank.objectives import OBJECTIVES
-from saferank.objectives.goals import QueryBlock
+from saferank.objectives.goals import Goal, QueryBlock
 from saferank.scorers.networks import backward, joined, make_network
 
 USERS = trust_bias()
@@ -85,7 +85,7 @@ def test_gradient_in_the_parameters_of_a_network(objective):
 def test_pointwise_and_imitation_goals(loss):
     log = Log(WORLD, COUNTS)
     evidence = Evidence(COUNTS, USERS, log.propensities(USERS, USERS.alpha))
-    goals = [
+    goals: list[Goal] = [
         PointwiseGoal(WORLD.queries, LOSSES[loss](evidence), 1 / COUNTS.total),
         ImitationGoal(WORLD.queries, PRODUCTION),
     ]

@@ -12,6 +12,7 @@ from safetensors.torch import load_file, save_file
 from saferank.data import synthetic
 from saferank.errors import InputError
 from saferank.learning import Ranker, Settings, learn
+from saferank.scorers.networks import NetworkScorer
 
 WORLD = synthetic("small", queries=10, seed=0)
 
@@ -133,5 +134,6 @@ def test_a_provenance_of_other_types_is_refused(run, field, value):
 
 def test_a_loaded_ranker_can_be_trained_further(run):
     again = Ranker.load(run)
+    assert isinstance(again.scorer, NetworkScorer)
     assert all(one.requires_grad for one in again.scorer.module.parameters())
     assert np.isfinite(again.scores(WORLD.test)).all()

@@ -1,6 +1,7 @@
 """Learning under a promise: it is kept on every query that was learned from and stopped by."""
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -97,6 +98,11 @@ class Shift:
         return Shift((1 - way) * start.values + way * self.values)
 
 
+def straight(values) -> Any:
+    """It has of a scorer what `take_back` needs, and no more."""
+    return Shift(values)
+
+
 def promised_part(shown, gain, weights, offsets, omega0=None):
     data = RankingData(np.zeros((shown.size, 1)), offsets)
     if omega0 is None:
@@ -114,7 +120,7 @@ def test_what_was_learned_is_taken_back_as_far_as_needed_and_no_further(seed):
     shown = rng.normal(size=8)
     gain = rng.random(8)
     part = promised_part(shown, gain, weights, offsets)
-    learned, start = Shift(shown + 4 * gain), Shift(shown)
+    learned, start = straight(shown + 4 * gain), straight(shown)
     scorer, kept = take_back(learned, start, part, part, (0.8, 0.01))
 
     def worst(way):
@@ -140,7 +146,7 @@ def test_a_point_of_the_way_that_is_worth_less_than_the_start_is_not_taken():
     shown, gain = rng.normal(size=4), rng.random(4)
     part = promised_part(shown, gain, np.array([1.0, 0.6]), np.array([0, 4]))
     scorer, kept = take_back(
-        Shift(shown - 3 * gain), start := Shift(shown), part, part, (0.5, 0.01)
+        straight(shown - 3 * gain), start := straight(shown), part, part, (0.5, 0.01)
     )
     assert (kept.way, kept.holding) == (0.0, 1.0)
     assert scorer is start
@@ -152,7 +158,7 @@ def test_where_the_start_breaks_the_promise_no_query_loses_more_than_at_the_star
     shown = np.array([2.0, 1.0, 0.0, -1.0])
     omega0 = np.array([1.0, 0.6, 0.0, 0.0])
     part = promised_part(shown, np.array([0.1, 0.2, 0.9, 0.5]), weights, offsets, omega0)
-    learned, start = Shift(shown + np.array([0.0, 0.0, 3.0, 1.0])), Shift(shown)
+    learned, start = straight(shown + np.array([0.0, 0.0, 3.0, 1.0])), straight(shown)
     scorer, kept = take_back(learned, start, part, part, (0.9, 0.01))
     assert (kept.way, kept.holding) == (0.0, 0.0)
     assert scorer is start
@@ -178,6 +184,7 @@ def test_the_way_from_a_start_to_what_was_learned(scorer):
     assert np.array_equal(learned.scores(features), ends[1])
     assert np.array_equal(origin.scores(features), ends[0])
     if scorer == "trees":  # written and read as it is
+        assert isinstance(half, TreeScorer)
         again = TreeScorer(Forest.parse(half.text))
         assert np.array_equal(again.scores(features), half.scores(features))
 
@@ -194,6 +201,8 @@ def test_the_price_is_above_every_gain_of_validation_too():
     held = RankingData(held.features, held.offsets, production=np.zeros(held.documents))
     logs = run.logs(WORLD.train, counts, (held, sessions))
     goal, check = run.goals(*logs, None)
+    assert isinstance(goal, ExposureGoal)
+    assert isinstance(check, ExposureGoal)
     largest = [float(np.abs(one.terms.gain).max()) for one in (goal, check)]
     assert largest[1] > largest[0]
     omega0 = check.terms.omega0

@@ -1,6 +1,7 @@
 """Checkpoints: everything that goes into a run is part of its key."""
 
 from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ OTHER_RECIPE = {
     "propensities": "averaged", "gradient": "reinforce", "samples": 7, "k": 3, "slack": 0.5,
     "fairness": "parity", "fairness_weight": 0.5, "fairness_over": "traffic",
 }  # fmt: skip
-OTHER_SETTINGS = {
+OTHER_SETTINGS: dict[str, Any] = {
     "learning_rate": 0.1, "batch_size": 3, "steps": 11, "patience": 3,
     "min_validation_interval": 4, "max_grad_norm": 2.0, "hidden": (5,), "rounds": 9,
     "leaves": 5, "shrinkage": 0.5, "curvature": "exposure",
@@ -158,17 +159,23 @@ def test_callables_go_in_by_what_they_compute(key):
 @pytest.mark.parametrize("scorer", ["linear", "trees"])
 def test_rankers_go_in_by_what_they_compute(monkeypatch, tmp_path, scorer):
     few = Settings(steps=20, min_validation_interval=10, rounds=3, hidden=())
-    shared = {"scorer": scorer, "settings": few, "production": SHOWN}
+    shared: dict[str, Any] = {"scorer": scorer, "settings": few, "production": SHOWN}
     rankers = [fit_relevance(WORLD.train, COUNTS, USERS, seed=s, **shared) for s in (0, 0, 1)]
     if scorer == "trees":  # trees have no random start: another log makes them differ
         counts = simulate(WORLD.train, SHOWN, USERS, sessions=500, seed=1, judge=0)
         rankers[2] = fit_relevance(WORLD.train, counts, USERS, **shared)
     names = []
-    monkeypatch.setattr(TrainingRun, "scorer", lambda *given: names.append(given[-1].name) or 1 / 0)
+
+    def stop(*given):
+        names.append(given[-1].name)
+        return 1 / 0
+
+    monkeypatch.setattr(TrainingRun, "scorer", stop)
     for option in ("predictor", "production"):
         for ranker in (*rankers, None):
             with pytest.raises(ZeroDivisionError):
-                learn(WORLD.train, COUNTS, USERS, checkpoint=tmp_path, **{option: ranker})
+                given: dict[str, Any] = {option: ranker}
+                learn(WORLD.train, COUNTS, USERS, checkpoint=tmp_path, **given)
     for one, same, two, none in (names[:4], names[4:]):
         assert one == same
         assert len({one, two, none}) == 3
@@ -187,7 +194,7 @@ def test_a_killed_run_does_not_resume_with_another_click_model(tmp_path, monkeyp
             raise KeyboardInterrupt
         step(self, queries)
 
-    shared = {"method": "ips", "settings": settings}
+    shared: dict[str, Any] = {"method": "ips", "settings": settings}
     other = ClickModel(USERS.alpha / 2, USERS.beta)
     whole = learn(WORLD.train, COUNTS, other, **shared)
     monkeypatch.setattr(Training, "_step", breaking)

@@ -37,11 +37,11 @@ def test_options_are_checked_at_construction_and_when_set() -> None:
 def test_a_clone_learns_the_same_bits() -> None:
     estimator = RankingEstimator(method="ips", scorer="linear", settings=QUICK, seed=1)
     copy = clone(estimator)
-    scores = [
+    own, copied = (
         one.fit(ITEMS, COUNTS, MODEL, production=SHOWN).predict(ITEMS) for one in (estimator, copy)
-    ]
+    )
     assert copy is not estimator
-    assert np.array_equal(*scores)
+    assert np.array_equal(own, copied)
 
 
 def test_data_frames_in_and_scores_out() -> None:

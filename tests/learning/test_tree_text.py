@@ -163,6 +163,7 @@ def test_the_deepest_tree_there_can_be_is_walked(tmp_path):
     features = np.zeros((3, 4), dtype=np.float32)
     features[:, 0] = [1, -7.5, -1e9]
     assert ranker.scorer.scores(features).tolist() == [1, 9, 0]
+    assert isinstance(ranker.scorer, TreeScorer)
     assert ranker.scorer.booster.predict(features, raw_score=True).tolist() == [1, 9, 0]
 
 

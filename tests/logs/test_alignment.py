@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ def items(query_ids: object, doc_ids: object, offsets: list[int]) -> RankingData
     )
 
 
-def table(rows: list[tuple[object, ...]], sessions: list[int] | None = None) -> CountTable:
+def table(rows: Sequence[tuple[object, ...]], sessions: list[int] | None = None) -> CountTable:
     names = ["query_id", "doc_id", "rank", "impressions", "clicks"]
     columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
     if sessions is not None:

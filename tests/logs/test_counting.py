@@ -6,6 +6,7 @@ import gzip
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -18,7 +19,7 @@ import saferank as sr
 from saferank.counts import CountTable
 from saferank.errors import InputError
 
-Row = dict[str, object]
+Row = dict[str, Any]
 
 
 def write(path: Path, rows: list[Row], schema: pa.Schema | None = None) -> Path:
@@ -38,7 +39,7 @@ def plain(rows: list[Row]) -> dict[tuple[object, ...], tuple[int, int]]:
     for one in rows:
         key = (one["query_id"], one["doc_id"], one["rank"])
         shown[key] += 1
-        clicked[key] += int(one["click"])  # type: ignore[call-overload]
+        clicked[key] += int(one["click"])
     return {key: (shown[key], clicked[key]) for key in shown}
 
 

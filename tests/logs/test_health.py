@@ -280,7 +280,9 @@ def test_production(tmp_path: Path) -> None:
     options = {"production": production_finding}
     found = finding(checked(log, tmp_path, items=items, **options), "production")
     assert (found.value, found.severity) == ("sampled", "good")
-    tilted = replace(items, production=30.0 * (documents % 6))  # at no temperature that is tried
+    tilted = replace(
+        items, production=np.float64(30.0) * (documents % 6)
+    )  # at no temperature that is tried
     found = finding(checked(log, tmp_path, items=tilted, **options), "production")
     assert (found.value, found.severity) == ("observed", "note")
     assert found.meaning.startswith("Production is taken as the log shows it")

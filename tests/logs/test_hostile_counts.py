@@ -57,12 +57,12 @@ def test_fewer_sessions_than_impressions(sessions: int, tmp_path: Path) -> None:
     refused(path, "sessions")
     good = counts_file(tmp_path / "good.parquet", sessions=[10, 10])
     assert sr.logs.read_counts(good).total == 10
-    assert sr.logs.count(good).report.sessions == 10  # type: ignore[union-attr]
+    assert sr.logs.count(good).report.sessions == 10
 
 
 def test_sessions_of_several_files_add_before_they_are_compared(tmp_path: Path) -> None:
     paths = [counts_file(tmp_path / f"{i}.parquet", sessions=[10, 10]) for i in range(2)]
-    assert sr.logs.count(paths).report.sessions == 20  # type: ignore[union-attr]
+    assert sr.logs.count(paths).report.sessions == 20
 
 
 @pytest.mark.parametrize("name", ["impressions", "rank", "query_id"])
@@ -80,7 +80,7 @@ def test_ids_that_differ_in_a_character_that_numpy_drops(tmp_path: Path) -> None
 
 def test_too_many_ranks(tmp_path: Path) -> None:
     refused(counts_file(tmp_path / "c.parquet", rank=[100_000, 1]), "--top K")
-    assert sr.logs.count(tmp_path / "c.parquet", top=10).report.ranks == 1  # type: ignore[union-attr]
+    assert sr.logs.count(tmp_path / "c.parquet", top=10).report.ranks == 1
     with pytest.raises(InputError, match="at most 10,000"):
         Counts.zeros([0, 1], MOST_RANKS + 1)
     one = pq.read_table(counts_file(tmp_path / "said.parquet", rank=[1]))
@@ -134,8 +134,9 @@ def test_damaged_pages_are_bad_input(compression: str, tmp_path: Path) -> None:
 
 def test_names_and_texts_that_are_not_utf8(tmp_path: Path) -> None:
     path = tmp_path / "c.parquet"
-    for column in ({"xxxx": [1]}, {"query_id": ["xxxx"]}):
-        rows = counts_file(path, **{"impressions": [5], **column})
+    columns: list[dict[str, list[object]]] = [{"xxxx": [1]}, {"query_id": ["xxxx"]}]
+    for column in columns:
+        rows = counts_file(path, **column, impressions=[5])
         table = pq.read_table(rows)
         pq.write_table(table, path, store_schema=False, compression="none",
                        use_dictionary=False, write_statistics=False)  # fmt: skip

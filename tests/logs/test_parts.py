@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from saferank.counts import Counts
+from saferank.counts.arrays import Part
 from saferank.errors import InputError
 
 
@@ -20,7 +21,8 @@ def _random(seed: int, ranks: int = 3) -> Counts:
 def test_parts_add_up() -> None:
     learn, judge = _random(0), _random(1)
     both = Counts.of_parts(learn, judge)
-    for name, part in (("learn", learn), ("judge", judge), ("all", learn + judge)):
+    parts: dict[Part, Counts] = {"learn": learn, "judge": judge, "all": learn + judge}
+    for name, part in parts.items():
         assert both.part(name).judge is None
         for field in ("impressions", "clicks", "sessions"):
             np.testing.assert_array_equal(getattr(both.part(name), field), getattr(part, field))

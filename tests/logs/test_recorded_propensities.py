@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +36,8 @@ def log_of(rows=400, seed=0, sessions=True):
 
 def by_loop(table):
     """Impressions over the sum of inverse propensities of each (query, document, rank)."""
-    shown, inverse = defaultdict(int), defaultdict(float)
+    shown: dict[Any, int] = defaultdict(int)
+    inverse: dict[Any, float] = defaultdict(float)
     for row in table.to_pylist():
         key = row["query_id"], row["doc_id"], row["rank"]
         shown[key] += 1

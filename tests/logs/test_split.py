@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import ibis
 import numpy as np
@@ -39,7 +41,7 @@ def sessions_said(table: CountTable) -> Counter[tuple[object, str]]:
     return Counter({(r["query_id"], r["part"]): r["sessions"] for r in rows if r["sessions"]})
 
 
-def write(path: Path, columns: dict[str, object]) -> Path:
+def write(path: Path, columns: Mapping[str, object]) -> Path:
     pq.write_table(pa.table(columns), path)
     return path
 
@@ -135,7 +137,7 @@ def test_day_by_day_equals_at_once(
     days = []
     for number in sorted(set(day)):
         rows = {n: [v for v, d in zip(c, day, strict=True) if d == number] for n, c in log.items()}
-        path = write(folder / f"log{number}.parquet", rows)  # type: ignore[arg-type]
+        path = write(folder / f"log{number}.parquet", rows)
         days.append(sr.logs.count(path, output=folder / f"day{number}.parquet", seed=seed))
     merged = sr.logs.merge(days)
     at_once = sr.logs.count(pa.table(log), seed=seed)
@@ -190,7 +192,7 @@ def test_an_engine_without_md5_says_so() -> None:
         Hash(0.2, 0, "sqlite").chooses(ids)
 
 
-ROWS = {
+ROWS: dict[str, list[Any]] = {
     "query_id": [1, 1, 2, 2, 3],
     "doc_id": [1, 2, 1, 2, 1],
     "rank": [1, 2, 1, 2, 1],
@@ -218,7 +220,7 @@ def test_the_file_says_how_it_was_split(tmp_path: Path) -> None:
         ({"judge": 0.35, "seed": 9}, Split("session", 0.35, 9)),
         ({"judge": 0}, OFF),
     ):
-        sr.logs.count(log, output=tmp_path / "counts.parquet", **options)  # type: ignore[arg-type]
+        sr.logs.count(log, output=tmp_path / "counts.parquet", **options)
         opened = CountTable.open(tmp_path / "counts.parquet")
         assert opened.split == split
         assert opened.has_parts == (split != OFF)

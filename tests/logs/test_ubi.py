@@ -40,7 +40,9 @@ def documents(rows: list[dict[str, Any]], *, first: int = 1) -> tuple[list[Any],
     lists: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         lists.setdefault(row["session_id"], []).append(row)
-    queries, events = [], [{"action_name": "login", "client_id": "client-1", "timestamp": "x"}]
+    login = {"action_name": "login", "client_id": "client-1", "timestamp": "x"}
+    queries: list[Any] = []
+    events: list[Any] = [login]
     for session, shown in lists.items():
         one = shown[0]
         queries.append({
@@ -145,7 +147,7 @@ def test_refusals(tmp_path: Path, change: dict[str, str], message: str) -> None:
     queries, events = documents(rows_of_a_shop(50))
     names = write(tmp_path, "q", queries, "json"), write(tmp_path, "e", events, "json")
     with pytest.raises(InputError, match=message) as refused:
-        read_ubi(*names, tmp_path / "log.parquet", **change)  # type: ignore[arg-type]
+        read_ubi(*names, tmp_path / "log.parquet", **change)
     assert len(str(refused.value)) <= 300
     assert not (tmp_path / "log.parquet").exists()
 

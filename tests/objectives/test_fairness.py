@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -65,7 +66,8 @@ IDS = ["documents", "groups", "traffic"]
 def test_the_term_is_that_of_plain_loops(term, over, groups):
     scores = RNG.normal(size=15)
     omega, ideal = exposure(scores, WEIGHTS, OFFSETS), ideal_exposure(MERIT, WEIGHTS, OFFSETS)
-    expected, sums = 0.0, {}
+    expected = 0.0
+    sums: dict[Any, Any] = {}
     for query, share in enumerate(SHARE):
         units = sums if over == "traffic" else {}
         for d in range(OFFSETS[query], OFFSETS[query + 1]):

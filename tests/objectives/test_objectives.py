@@ -1,4 +1,5 @@
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,10 +32,8 @@ def test_slopes_are_derivatives_of_values(name, part):
         pytest.skip(f"{name} has no risk")
     rng = np.random.default_rng(3)
     if objective.goal is not ranking_goal:
-        at, known = (
-            rng.uniform(0, 1, 50),
-            Terms(rng.normal(size=50), rng.uniform(0.1, 1, 50), np.full(50, 3.7)),
-        )
+        at = rng.uniform(0, 1, 50)
+        known: Any = Terms(rng.normal(size=50), rng.uniform(0.1, 1, 50), np.full(50, 3.7))
     else:
         at, known = rng.uniform(0, 3, (4, 10)), rng.normal(size=(4, 10))
     direction, step = rng.normal(size=at.shape), 1e-7

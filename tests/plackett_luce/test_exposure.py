@@ -15,7 +15,7 @@ from plackett_luce_oracle import (
 
 from saferank._core.threads import use_threads
 from saferank.errors import InputError
-from saferank.metrics import dcg_weights, ndcg
+from saferank.metrics import Empty, dcg_weights, ndcg
 from saferank.plackett_luce import (
     deterministic_exposure,
     expected_ndcg,
@@ -206,7 +206,7 @@ def test_equal_slopes_have_no_gradient():
 
 def test_single_precision_is_computed_in_double():
     scores = np.random.default_rng(0).normal(size=20).astype(np.float32)
-    got = exposure(scores, np.float32([1, 0.5]), np.int32([0, 20]))
+    got = exposure(scores, np.array([1, 0.5], np.float32), np.array([0, 20], np.int32))
     assert got.dtype == np.float64
     np.testing.assert_array_equal(got, exposure(scores.astype(float), [1, 0.5], [0, 20]))
 
@@ -260,6 +260,7 @@ def test_expected_ndcg_is_the_mean_over_all_rankings(gain):
 
 
 def test_expected_ndcg_of_a_query_without_relevant_documents():
-    for empty, value in (("skip", np.nan), ("zero", 0.0), ("one", 1.0)):
+    values: dict[Empty, float] = {"skip": np.nan, "zero": 0.0, "one": 1.0}
+    for empty, value in values.items():
         got = expected_ndcg([1.0, 2.0, 0.0], [0, 0, 1], [0, 2, 3], 5, empty=empty)
         np.testing.assert_allclose(got, [value, 1.0])

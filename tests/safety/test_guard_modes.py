@@ -10,6 +10,7 @@ from saferank.data import RankingData, synthetic
 from saferank.errors import InputError
 from saferank.plackett_luce import rank_probabilities
 from saferank.safety import Guard, Promise
+from saferank.safety.guarded import Mode
 
 W = np.array([1.0, 0.6, 0.3, 0.2, 0.1])
 K = W.size
@@ -97,7 +98,12 @@ def test_sessions_are_drawn_as_the_propensities_say(mode, examination):
     few = DATA.subset(np.arange(4))
     scores = {"new": NEW[: few.documents], "production": OLD[: few.documents]}
     guard = Guard(
-        *scores.values(), Promise(0.8, 0.02), weights=W, mode=mode, examination=examination
+        scores["new"],
+        scores["production"],
+        Promise(0.8, 0.02),
+        weights=W,
+        mode=mode,
+        examination=examination,
     )
     table, sessions = guard.propensities(few), 1500
     seen = np.zeros(table.shape)
@@ -137,7 +143,10 @@ def check_random(cases, seed):
     """Violations of (keep, slack) among random queries, relevances and examinations."""
     rng = np.random.default_rng(seed)
     broken = 0
-    for keep, slack, mode in ((0.9, 0.01, "best"), (0.5, 0.05, "best"), (0.8, 0.0, "mix")):
+    cases_: list[tuple[float, float, Mode]] = [
+        (0.9, 0.01, "best"), (0.5, 0.05, "best"), (0.8, 0.0, "mix"),
+    ]  # fmt: skip
+    for keep, slack, mode in cases_:
         queries = cases // 30  # of ten relevances and examinations each
         sizes = rng.integers(1, 15, size=queries)
         offsets = np.concatenate([[0], np.cumsum(sizes)])

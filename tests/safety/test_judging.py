@@ -197,7 +197,7 @@ def test_intervals_of_several_hold_for_all_at_once():
         )
         misses += any(not c.lower <= truth[c.name] <= c.upper for c in found.candidates)
         assert all(c.lower <= c.at_least <= c.estimate <= c.upper for c in found.candidates)
-        lucky += found.candidates[0].at_least > truth[found.candidates[0].name]
+        lucky += bool(found.candidates[0].at_least > truth[found.candidates[0].name])
     assert misses <= 9
     assert lucky <= 9
 

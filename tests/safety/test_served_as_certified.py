@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -75,7 +76,7 @@ def with_scores(scores=SCORES):
 
 
 def lists_of(scores):
-    rows = {"query_id": [], "doc_id": [], "rank": []}
+    rows: dict[str, list[Any]] = {"query_id": [], "doc_id": [], "rank": []}
     query_ids, doc_ids = DATA.ids()
     for query, (first, last) in enumerate(itertools.pairwise(DATA.offsets)):
         for rank, d in enumerate(np.argsort(-scores[first:last], kind="stable")[:5]):

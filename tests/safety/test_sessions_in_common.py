@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,7 +23,9 @@ QUERIES, SIZE, RANKS = 12, 6, 5
 
 def log_of(first, last, text=False, seed=0):
     """Rows of sessions first to last; the same sessions have the same rows."""
-    rows = {name: [] for name in ("session_id", "query_id", "doc_id", "rank", "click", "device")}
+    rows: dict[str, list[Any]] = {
+        name: [] for name in ("session_id", "query_id", "doc_id", "rank", "click", "device")
+    }
     for session in range(first, last):
         rng = np.random.default_rng([seed, session])
         query = int(rng.integers(QUERIES))
@@ -196,7 +200,7 @@ def test_a_file_that_is_named_twice_is_read_once(tmp_path, monkeypatch):
 
 def test_sessions_to_stop_by_and_those_of_an_earlier_ranker_had_a_part():
     learned, stopped = (aligned(sr.count(log_of(a, a + 400), judge=0)) for a in (0, 400))
-    options = {"method": "ips", "scorer": "linear", "settings": Settings(steps=5)}
+    options: dict[str, Any] = {"method": "ips", "scorer": "linear", "settings": Settings(steps=5)}
     model = position_bias(RANKS)
     ranker = sr.learn(items(), learned, model, validation=(items(), stopped), **options)
     with pytest.raises(InputError, match=r"learned from|stopped by"):

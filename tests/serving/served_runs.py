@@ -9,6 +9,7 @@ import pyarrow as pa
 from forests import NAMES, X, forest_ranker
 
 from saferank.data import RankingData
+from saferank.evaluation.scored_policies import Deployed
 from saferank.safety import Rule, assess
 
 SIZE = 20
@@ -22,7 +23,7 @@ DATA = RankingData(
     doc_ids=np.array([f"d{n}" for n in range(len(X))]),
 )
 RANKER = replace(forest_ranker("standard", trees=5))
-WAYS = {
+WAYS: dict[str, tuple[Deployed, Rule | None]] = {
     "sorted": ("sorted", None),
     "sampled": ("sampled", None),
     "mix": ("sampled", Rule(guard=True, guard_mode="mix", by="promise")),

@@ -2,14 +2,15 @@
 
 import asyncio
 import json
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from asgi import Client
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from served_runs import (
+from serving.asgi import Client
+from serving.served_runs import (
     DATA,
     QUERIES,
     RANKER,
@@ -55,7 +56,7 @@ def test_answers_are_the_rankings_that_were_certified(client, runs, way):
         "query_id": [f"q{query}" for query, _ in sessions], "session_id": [s for _, s in sessions],
     })  # fmt: skip
     table, _ = rankings(serving, DATA, DATA.production, k=3, sessions=asked)
-    wanted = {}
+    wanted: dict[Any, Any] = {}
     for row in table.to_pylist():
         wanted.setdefault((row["query_id"], row["session_id"]), []).append(row)
     for query, session in sessions:
@@ -203,7 +204,7 @@ def mutations(bodies, count, seed):
 
 def fuzz(client, count, seed):
     """No mutation of a request may take the server down, or be a fault of its own."""
-    seen = {}
+    seen: dict[Any, Any] = {}
     plain = [json.dumps(changed()).encode(), json.dumps(changed(features=columns())).encode()]
     streams = [arrow(), arrow(named=True)]
     for bodies, kind, address in (
@@ -278,7 +279,7 @@ def test_a_run_that_is_written_again_is_read_again(runs, tmp_path):
 
         async def while_asking():
             writing = asyncio.create_task(asyncio.to_thread(save_run, place, "best"))
-            answers = []
+            answers: list[Any] = []
             while not writing.done() or answers[-1].json()["share"] != 1 or len(answers) < 5:
                 answers.append(await ask())
                 await asyncio.sleep(0.01)

@@ -10,7 +10,7 @@ import torch
 from saferank.data import FeatureSchema, RankingData, Scaling
 from saferank.data.features import Feature
 from saferank.errors import InputError
-from saferank.learning.ranker import Provenance, Ranker
+from saferank.learning import Provenance, Ranker
 from saferank.scorers.networks import NetworkScorer, make_network
 from saferank.serving.export import TARGETS
 from saferank.serving.export.exporting import compare, make_parity

@@ -21,6 +21,7 @@ from saferank.serving.export import TARGETS, exporting
 from saferank.serving.export.exporting import compare, make_parity
 from saferank.serving.export.solr import ADDED, FACTOR, before_adding
 from saferank.serving.export.source import Source
+from saferank.serving.export.xgboost_json import XGBoostJson
 
 TREE_TARGETS = ["onnx", "lightgbm", "lightgbm-json", "xgboost-json", "ranklib", "solr"]
 KINDS = ["none", "standard", "log1p", "clip"]
@@ -257,7 +258,7 @@ def test_a_chain_of_splits_is_too_deep_for_nested_text_only(tmp_path):
 
 
 def test_an_export_that_scores_otherwise_is_not_left_behind(tmp_path, monkeypatch):
-    class Wrong(type(TARGETS["xgboost-json"])):
+    class Wrong(XGBoostJson):
         def write(self, source, path):
             notes = super().write(source, path)
             path.write_text(json.dumps(json.loads(path.read_text())[1:]))

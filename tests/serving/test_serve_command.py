@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import pyarrow.parquet as pq
 import pytest
-from served_runs import RANKER, request, save_run
+from serving.served_runs import RANKER, request, save_run
 from typer.testing import CliRunner
 
 from saferank.cli.app import app

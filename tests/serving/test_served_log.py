@@ -6,8 +6,8 @@ import time
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from asgi import Client
-from served_runs import request, save_run
+from serving.asgi import Client
+from serving.served_runs import request, save_run
 from typer.testing import CliRunner
 
 from saferank.cli.app import app

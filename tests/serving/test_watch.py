@@ -1,6 +1,7 @@
 """Guarded traffic watched: sequences that hold however often one looks, and what they decide."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -62,7 +63,9 @@ def test_a_loss_is_found_earlier_than_by_bonferroni_over_the_days():
 def rows(sessions, *, rate_new=0.3, rate_old=0.3, seed=0, days=4):
     """Two lists per session, of queries with other shares; lists of a session click alike."""
     rng = np.random.default_rng(seed)
-    table = {name: [] for name in ("sid", "query_id", "click", "arm", "share", "day", "revenue")}
+    table: dict[str, list[Any]] = {
+        name: [] for name in ("sid", "query_id", "click", "arm", "share", "day", "revenue")
+    }
     for session in range(sessions):
         keen = rng.normal(0, 0.1)
         for query in (0, 1):
@@ -83,16 +86,17 @@ def rows(sessions, *, rate_new=0.3, rate_old=0.3, seed=0, days=4):
 def test_an_experiment_is_that_of_plain_loops():
     table = rows(60)
     experiment = read_experiment(table, columns={"session_id": "sid"}, values=["revenue"])
-    lists = {}
+    lists: dict[Any, Any] = {}
     for row in table.to_pylist():
         key = (row["day"], row["sid"], row["query_id"])
         y, arm, share = lists.get(key, (0, row["arm"], row["share"]))
         lists[key] = (y + row["click"], arm, share)
-    before, expected = [], []
+    before: list[Any] = []
+    expected: list[Any] = []
     for day in sorted({key[0] for key in lists}):
         today = [lists[key][0] for key in lists if key[0] == day]
         centre = np.mean(before or today)
-        sessions = {}
+        sessions: dict[Any, Any] = {}
         for (when, session, _), (y, arm, share) in lists.items():
             if when == day:
                 weight = 1 / share if arm == "new" else -1 / (1 - share)

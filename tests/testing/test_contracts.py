@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -61,7 +63,7 @@ def test_policies(policy):
     check_policy(policy)
 
 
-BROKEN = {
+BROKEN: dict[str, Any] = {
     "one value": lambda known: np.zeros(1),
     "infinite": lambda known: np.full(known.counts.documents, np.inf),
     "a sum": lambda known: known.counts.clicks.sum(axis=1).astype(float),

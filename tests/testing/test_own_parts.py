@@ -58,15 +58,21 @@ def test_changes_by_name_take_them_too(world):
 def test_another_code_of_the_same_name_has_another_checkpoint(world, tmp_path):
     from saferank._core.names import code_fingerprint
 
-    def gain(known):
-        return known.counts.ctr()
+    def gain_of(factor):
+        if factor == 1:
 
-    first = gain
+            def gain(known):
+                return known.counts.ctr()
+        else:
 
-    def gain(known):
-        return 2 * known.counts.ctr()
+            def gain(known):
+                return 2 * known.counts.ctr()
 
-    assert code_fingerprint(first) != code_fingerprint(gain)
+        return gain
+
+    first, second = gain_of(1), gain_of(2)
+    assert first.__qualname__ == second.__qualname__
+    assert code_fingerprint(first) != code_fingerprint(second)
     assert code_fingerprint(first) == code_fingerprint(first)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,12 @@ class ClickModel:
     """What `saferank bias` says against relying on this model, in words; empty: nothing."""
     feedback: str = ""
     """What it was fitted to (`Feedback.text`: click, purchase, ...); empty: unknown."""
+
+    if TYPE_CHECKING:  # whatever is an array is taken
+
+        def __init__(
+            self, alpha: npt.ArrayLike, beta: npt.ArrayLike, doubt: str = "", feedback: str = ""
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         alpha, beta = _probabilities("alpha", self.alpha), _probabilities("beta", self.beta)

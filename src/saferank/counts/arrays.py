@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -61,6 +61,22 @@ class Counts:
     """The user of each query, as a number: queries of one user say less than as many of others."""
     feedback: Feedback = CLICKS
     """What `clicks` are: clicks, purchases, or shares of a value drawn as whole or nothing."""
+
+    if TYPE_CHECKING:  # whatever is an array is taken, and kept as the fields say
+
+        def __init__(
+            self,
+            offsets: npt.ArrayLike,
+            impressions: npt.ArrayLike,
+            clicks: npt.ArrayLike,
+            sessions: npt.ArrayLike | None = None,
+            judge: Counts | None = None,
+            outside: npt.ArrayLike | None = None,
+            propensity: npt.ArrayLike | None = None,
+            sketch: Sketch | None = None,
+            cluster: npt.ArrayLike | None = None,
+            feedback: Feedback = CLICKS,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         impressions = _whole("impressions", self.impressions)

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +47,22 @@ class RankingData:
     """Columns of the items that are no features, and why."""
     groups: Groups | None = None
     """The group of each document, where exposure is to be fair to groups."""
+
+    if TYPE_CHECKING:  # whatever is an array is taken, and kept as the fields say
+
+        def __init__(
+            self,
+            features: npt.ArrayLike,
+            offsets: npt.ArrayLike,
+            labels: npt.ArrayLike | None = None,
+            query_ids: npt.ArrayLike | None = None,
+            doc_ids: npt.ArrayLike | None = None,
+            feature_names: Sequence[str] | None = None,
+            production: npt.ArrayLike | None = None,
+            schema: FeatureSchema | None = None,
+            left_out: tuple[tuple[str, str], ...] = (),
+            groups: Groups | None = None,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         features = np.ascontiguousarray(self.features, dtype=np.float32)

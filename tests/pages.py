@@ -11,7 +11,7 @@ import pytest
 
 from saferank.cli.app import main
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[1] / "docs"
 
 
 def console_commands(page: Path) -> list[tuple[str, list[str]]]:

@@ -8,7 +8,7 @@ import lightgbm
 import numpy as np
 
 from saferank.data import FeatureSchema, RankingData, Scaling
-from saferank.learning.ranker import Provenance, Ranker
+from saferank.learning import Provenance, Ranker
 from saferank.scorers.tree_scorer import TreeScorer
 from saferank.scorers.tree_text import Forest
 
