@@ -15,6 +15,7 @@ from saferank.learning.recipe import METHODS, Recipe, recipe_of
 from saferank.learning.shown import Production, settle_production
 from saferank.learning.stopping import fit_in_passes
 from saferank.learning.training_run import TrainingRun
+from saferank.policies import ProductionPolicy
 
 
 def learn(
@@ -30,6 +31,7 @@ def learn(
     click_model_from: str | None = None,
     predictor: Ranker | None = None,
     checkpoint: str | Path | None = None,
+    logged_by: ProductionPolicy | None = None,
     **changes: Any,
 ) -> Ranker:
     """Learn a ranker from a click log (or, for `skyline`, from labels).
@@ -69,6 +71,10 @@ def learn(
         A regression of relevance: of `fit_relevance`, or a model of your own.
     checkpoint
         A folder, so that a run that was killed goes on where it was.
+    logged_by
+        What made the log, where that was not `production` alone: logs of several rounds are that of
+        a mixture (`policies.mix_policies`). Clicks are then weighted by it, and `production` is
+        what learning starts at and stays near to.
     **changes
         Parts of the method's `Recipe`: `gain=`, `objective=`, `scorer=`, `delta=`, `weights=`,
         `start=`, `keep=`, `settings=` and so on.
@@ -92,7 +98,7 @@ def learn(
     True
     """
     method, recipe = recipe_of(method, changes)
-    shown = settle_production(data, counts, production, production_kind)
+    shown = settle_production(data, counts, production, production_kind, logged_by)
     run = TrainingRun(recipe, click_model, production, seed, predictor, shown)
     part = None if counts is None else counts.part("learn")
     log, check_log = run.logs(data, part, validation)

@@ -57,7 +57,7 @@ class Inputs:
         self.features = data.schema if model is None else model.features
         self._check_added(data)
         log = self._log(self._with_production(data, self.production), counts)
-        log = replace(log, policy=self.shown.policy)
+        log = replace(log, policy=self.shown.policy, logged_by=self.shown.logged_by)
         self._given: tuple[Given, Given | None] = (log.data, counts), None
         check_log = None
         if validation is not None:

@@ -13,7 +13,7 @@ from saferank.counts import Counts
 from saferank.data import RankingData
 from saferank.errors import require
 from saferank.estimators import Estimator, Evidence, Propensities
-from saferank.estimators.propensities import exact, from_log
+from saferank.estimators.propensities import by_policy, exact, from_log
 from saferank.objectives import Terms
 from saferank.plackett_luce import exposure
 from saferank.policies import ProductionPolicy
@@ -30,6 +30,8 @@ class Log:
     """What production does, where that is not drawing from its scores."""
     predicted: Floats | None = None
     """Predicted relevance of each document, where a predictor was given."""
+    logged_by: ProductionPolicy | None = None
+    """What made the log, where that was not production alone."""
 
     def __post_init__(self) -> None:
         same = np.array_equal(self.data.offsets, self.counts.offsets)
@@ -37,10 +39,13 @@ class Log:
 
     def subset(self, queries: flat.Array) -> Log:
         """Some queries of it."""
-        policy = None if self.policy is None else self.policy.subset(queries)
+        policy, logged_by = (
+            None if it is None else it.subset(queries) for it in (self.policy, self.logged_by)
+        )
         positions, _ = flat.gather(self.data.offsets, np.asarray(queries, dtype=np.int64))
         predicted = None if self.predicted is None else self.predicted[positions]
-        return Log(self.data.subset(queries), self.counts.subset(queries), policy, predicted)
+        counts = self.counts.subset(queries)
+        return Log(self.data.subset(queries), counts, policy, predicted, logged_by)
 
     def seen(self) -> Log:
         """The queries that had sessions: the others carry no weight."""
@@ -75,11 +80,14 @@ class Log:
         document really was shown, so that no ratio explodes even where nothing is clipped.
         """
         observed = from_log(self.counts, click_model, weights)
+        if self.logged_by is not None and not averaged:
+            observed = by_policy(self.logged_by, click_model, weights)
         if self.policy is not None:
             return replace(observed, omega=self.policy.exposure(weights))
         if self.data.production is None:
             return observed
         propensities = exact(self.data.production, self.data.offsets, click_model, weights)
+        averaged = averaged or self.logged_by is not None
         return (
             replace(propensities, rho=observed.rho, seen=observed.seen)
             if averaged

@@ -27,6 +27,8 @@ class Shown:
     fit: ProductionFit | None = None
     temperature: float = 1.0
     """Production's scores are divided by it: drawing from them then comes near to what it does."""
+    logged_by: ProductionPolicy | None = None
+    """What made the log, where that was not production alone."""
 
     def elsewhere(self, data: RankingData, counts: Counts) -> ProductionPolicy | None:
         """The same kind of policy on other queries."""
@@ -42,9 +44,18 @@ class Shown:
 
 
 def settle_production(
-    data: RankingData, counts: Counts | None, production: Production, kind: str
+    data: RankingData,
+    counts: Counts | None,
+    production: Production,
+    kind: str,
+    logged_by: ProductionPolicy | None = None,
 ) -> Shown:
-    """Ask the log what production does with its scores; nothing to ask without either."""
+    """Ask the log what production does with its scores; nothing to ask without either.
+
+    A log that other policies made, too, says nothing of production: its kind is then taken as said.
+    """
+    if logged_by is not None:
+        return _as_said(data, production, kind, logged_by)
     given = data.production if production is None else production
     if counts is None or counts.total == 0 or kind == "sampled":
         return Shown()
@@ -61,3 +72,19 @@ def settle_production(
     policy, fit = choose_production(counts, values, kind)
     temperature = 1.0 if fit.temperature is None else fit.temperature
     return Shown(None if policy.kind == "sampled" else policy, fit, temperature)
+
+
+def _as_said(
+    data: RankingData, production: Production, kind: str, logged_by: ProductionPolicy
+) -> Shown:
+    same = np.array_equal(logged_by.offsets, data.offsets)
+    require(same, "logged_by", f"a policy on the data's documents ({data!r})", logged_by.kind)
+    rule = "sampled or sorted where the log was made by other policies, too"
+    require(kind in ("auto", "sampled", "sorted"), "production_kind", rule, kind)
+    given = data.production if production is None else production
+    require(given is not None, "production", "given where other policies made the log", None)
+    if kind != "sorted":
+        return Shown(logged_by=logged_by)
+    scores = given.scores(data) if isinstance(given, Ranker) else given
+    assert scores is not None
+    return Shown(ProductionPolicy.sorted(scores, data.offsets), logged_by=logged_by)

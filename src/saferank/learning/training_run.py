@@ -226,11 +226,19 @@ class TrainingRun(Inputs):
             learned_from=self._given[0],
             validation=self._given[1],
             sessions=[part.counts.total for part in parts],
-            shown=None if log.policy is None else log.policy.exposure(self.weights),
+            shown=self._exposures(log),
             click_model=self.click_model,
             production=ranker,
             predictor=self.predictor,
         )
+
+    def _exposures(self, log: Log) -> Floats | None:
+        """Of production and of what made the log, where scores do not tell them; else zeros."""
+        policies = (log.policy, log.logged_by)
+        if policies == (None, None):
+            return None
+        nothing = np.zeros(log.data.documents)
+        return np.stack([nothing if it is None else it.exposure(self.weights) for it in policies])
 
 
 def _plain(history: History) -> dict[str, list[float]]:

@@ -9,10 +9,12 @@ from saferank.policies.knowing import known_policy as known_policy
 from saferank.policies.leaning import check_leaning as check_leaning
 from saferank.policies.production import KINDS, ProductionPolicy
 from saferank.policies.production_fit import ProductionFit as ProductionFit
+from saferank.policies.several import mix_policies
 
 __all__ = [
     "KINDS",
     "ProductionPolicy",
     "check_production",
     "choose_production",
+    "mix_policies",
 ]

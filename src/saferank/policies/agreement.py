@@ -37,7 +37,7 @@ class ProductionCheck:
     """How well a log fits the policy that is said to have made it."""
 
     p_values: Floats
-    """One a query; NaN where it was shown too little to tell."""
+    """One per query; NaN where it was shown too little to tell."""
     distance: Floats
     """Share of a query's impressions that would have to move to fit; NaN if it has none."""
     impossible: int
@@ -139,7 +139,13 @@ def check_production(
     require(temperature > 0, "temperature", "positive", temperature)
     require(0 < level < 1, "level", "in (0, 1)", level)
     values = flat.check_values("scores", scores, counts.offsets)
-    claimed = rank_probabilities(values / temperature, counts.ranks, counts.offsets)
+    return check_table(
+        counts, rank_probabilities(values / temperature, counts.ranks, counts.offsets), level
+    )
+
+
+def check_table(counts: Counts, claimed: Floats, level: float = 0.01) -> ProductionCheck:
+    """The same for any policy that is known: P(document at rank), documents x ranks."""
     observed = counts.impressions.astype(np.float64)
     at_rank = flat.repeat_per_document(flat.query_sums(observed, counts.offsets), counts.offsets)
     p_values = _p_values(observed, at_rank * claimed, counts.offsets)

@@ -20,6 +20,7 @@ from saferank.evaluation.sessions import LogRows
 from saferank.evaluation.support import support_of
 from saferank.learning import Provenance, Ranker
 from saferank.logs.sources import LogName
+from saferank.policies import ProductionPolicy
 from saferank.policies.production_fit import ProductionFit
 from saferank.safety.assessment import ITEMS, Assessment
 from saferank.safety.certificate import Certificate
@@ -36,6 +37,7 @@ from saferank.safety.judging import (
     evidence_for,
     find_misfits,
     judged_counts,
+    production_as_said,
     production_of,
     scores_on,
 )
@@ -50,7 +52,7 @@ def assess(
     ranker: Policy,
     data: RankingData,
     *,
-    production: Policy | None = None,
+    production: Policy | ProductionPolicy | None = None,
     counts: Counts | None = None,
     click_model: ClickModel | None = None,
     promise: Promise | None = None,
@@ -60,6 +62,7 @@ def assess(
     production_kind: str = "auto",
     rule: Rule = _DEFAULT,
     log: LogName | LogRows | None = None,
+    logged_by: ProductionPolicy | None = None,
 ) -> Assessment:
     """Certify a ranker, estimate its difference to production where there are counts, and decide.
 
@@ -70,7 +73,8 @@ def assess(
     data
         The items.
     production
-        Production's ranker or scores; without it the items' production_score.
+        Production's ranker or scores, or its policy where that is known; without it the items'
+        production_score.
     counts
         The log. Of counts in parts the sessions to judge by make the estimate, and all of them
         tell what production does.
@@ -92,6 +96,9 @@ def assess(
     log
         The rows that the counts are of, for the exact variance between sessions. For counts in
         parts it is a `LogRows` with their split: only the sessions to judge by are then read.
+    logged_by
+        What made the log, where that was not `production`, whose kind is then taken as said: a
+        guarded ranker, or several policies one after another (`policies.mix_policies`).
 
     Returns
     -------
@@ -122,7 +129,11 @@ def assess(
     rule = rule.settle(counts=counts is not None, promise=own_promise, log=log is not None)
     w, weights_from = _weights(weights, provenance, click_model)
     scores = scores_on(ranker, data, "ranker")
-    shown, fit = production_of(production, data, counts, production_kind, deployed, [scores])
+    if logged_by is None and not isinstance(production, ProductionPolicy):
+        shown, fit = production_of(production, data, counts, production_kind, deployed, [scores])
+    else:
+        how = deployed if production_kind == "auto" else production_kind
+        shown, fit = production_as_said(production, data, how, logged_by, counts)
     certificate = certify(
         scores, data, production=shown, deployed=deployed, weights=w, weights_from=weights_from,
         examination=examination, mode=rule.guard_mode, holdout=rule.holdout,
@@ -150,17 +161,23 @@ def assess(
         "speak of the same metric", w.size,
     )  # fmt: skip
     assert fit is not None
-    assessment = _by_clicks(ranker, served, counts, click_model, certificate, fit, rule, log)
+    made = shown if logged_by is None else logged_by
+    assessment = _by_clicks(ranker, served, made, counts, click_model, certificate, fit, rule, log)
     return _named(replace(assessment, exposures=exposures), ranker, production, data)
 
 
 def _named(
-    assessment: Assessment, ranker: Policy, production: Policy | None, data: RankingData
+    assessment: Assessment,
+    ranker: Policy,
+    production: Policy | ProductionPolicy | None,
+    data: RankingData,
 ) -> Assessment:
     """The assessment with what it is of, and what that was compared with."""
     source = None
     if isinstance(production, Ranker):
         source = production.fingerprint()
+    elif isinstance(production, ProductionPolicy):
+        source = None
     elif production is None or (
         data.production is not None and np.array_equal(np.asarray(production), data.production)
     ):
@@ -172,6 +189,7 @@ def _named(
 def _by_clicks(
     ranker: Policy,
     served: Served,
+    logged_by: ProductionPolicy,
     counts: Counts,
     click_model: ClickModel,
     certificate: Certificate,
@@ -182,9 +200,7 @@ def _by_clicks(
     """The assessment by certificate and clicks."""
     judged, flatters = judged_counts(ranker, counts, rule.same_sessions)
     _check_queries(judged, rule.interval)
-    evidence = evidence_for(
-        ranker, served.data, judged, click_model, served.production, served.weights
-    )
+    evidence = evidence_for(ranker, served.data, judged, click_model, logged_by, served.weights)
     rows = None if log is None else (rows_of(log, counts, judged), served.data)
     estimates = replace(
         estimate(*served.compared(evidence), rule, rows),

@@ -26,6 +26,7 @@ from saferank.evaluation.scored_policies import (
 )
 from saferank.learning import Ranker
 from saferank.policies import ProductionPolicy, choose_production
+from saferank.policies.agreement import check_table
 from saferank.policies.leaning import check_leaning
 from saferank.policies.production_fit import ProductionFit
 from saferank.safety.decisions import OTHER_USERS
@@ -56,6 +57,34 @@ def production_of(
     if production is not None or data.production is not None:
         scores = scores_on(production, data, "production")
     return check_leaning(counts, *choose_production(counts, scores, kind), candidates)
+
+
+def production_as_said(
+    production: Policy | ProductionPolicy | None,
+    data: RankingData,
+    kind: str,
+    logged_by: ProductionPolicy | None,
+    counts: Counts | None,
+) -> tuple[ProductionPolicy, ProductionFit]:
+    """What production does as it is told, and whether what is said to have made the log did."""
+    require(kind in ("sampled", "sorted"), "production kind", "sampled or sorted", kind)
+    shown = production_policy(production, data, "sorted" if kind == "sorted" else "sampled")
+    made = shown if logged_by is None else logged_by
+    same = np.array_equal(made.offsets, data.offsets)
+    require(same, "logged_by", f"a policy on the data's documents ({data!r})", made.kind)
+    fits = (
+        None
+        if counts is None
+        else check_table(counts.part("all"), made.rank_probabilities(counts.ranks)).fits
+    )
+    how = "as production's" if logged_by is None else "apart from production's"
+    told = {
+        None: "could not be tested",
+        True: "agrees with the log",
+        False: "is contradicted by it",
+    }
+    sentence = f"The policy that made the log was given, {how}; it {told[fits]}."
+    return shown, ProductionFit(shown.kind, fits, sentence, asked_for=True)
 
 
 def judged_counts(ranker: Policy, counts: Counts, same_sessions: bool) -> tuple[Counts, str | None]:
