@@ -16,9 +16,11 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
 
 from saferank.cli import ending
 from saferank.errors import EngineError, InputError
+from saferank.scorers.tensors import write_tensors
 
 STOPPED = "saferank: stopped; the same command goes on, or starts again.\n"
 SOURCES = Path(__file__).parents[2] / "src"
@@ -194,6 +196,12 @@ def test_a_disk_that_is_full(log: Path, tmp_path: Path) -> None:
         assert code == 1, said
         one_sentence(said)
     assert {path.name for path in tmp_path.iterdir()} == {"log.parquet"}
+
+
+def test_parameters_on_a_disk_that_is_full() -> None:
+    """The library that makes the file has an error of its own for it, which is no `OSError`."""
+    with pytest.raises(OSError, match="No space left"):
+        write_tensors({"bias": torch.ones(100_000)}, Path("/dev/full"))
 
 
 def test_outputs_that_cannot_be(log: Path, tmp_path: Path) -> None:

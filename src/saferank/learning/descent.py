@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import nn
 
 from saferank._core.flat import Floats, Ints, gather
@@ -19,6 +19,7 @@ from saferank.learning.checkpoints import Progress, load_checkpoint, save_checkp
 from saferank.learning.curvature import CURVATURES
 from saferank.objectives.goals import Goal, QueryBlock
 from saferank.scorers.networks import backward, forward, joined, one_thread_each
+from saferank.scorers.tensors import write_tensors
 
 STATE = "state.safetensors"
 
@@ -168,7 +169,9 @@ class Training:
                 state[f"adam.{index}.{name}"] = torch.as_tensor(value).contiguous()
         state["risks"] = torch.from_numpy(self.risks)
         progress = Progress(self.step, self.history.steps, self.history.values)
-        save_checkpoint(folder, STATE, lambda inside: save_file(state, inside / STATE), progress)
+        save_checkpoint(
+            folder, STATE, lambda inside: write_tensors(state, inside / STATE), progress
+        )
 
     def _resume(self, folder: Path) -> bool:
         """Go on from a checkpoint; False where there is none that is whole and of this module."""

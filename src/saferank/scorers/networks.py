@@ -16,7 +16,6 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from saferank._core.flat import Floats
@@ -25,7 +24,7 @@ from saferank._core.threads import run_all
 from saferank.data.ranking import Features
 from saferank.errors import InputError, require
 from saferank.scorers import feed_forward
-from saferank.scorers.tensors import read_tensors
+from saferank.scorers.tensors import read_tensors, write_tensors
 
 ModuleFactory = Callable[[int], nn.Module]
 
@@ -131,8 +130,7 @@ class NetworkScorer:
     def save(self, folder: Path) -> dict[str, Any]:
         """Write the parameters; returns what `load` needs beside them."""
         state = {name: value.contiguous() for name, value in self.module.state_dict().items()}
-        save_file(state, folder / "scorer.safetensors")
-        (folder / "scorer.safetensors").chmod(0o644)
+        write_tensors(state, folder / "scorer.safetensors")
         return {"width": self.width, "hidden": None if self.hidden is None else list(self.hidden)}
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Tensors from a safetensors file that is not to be trusted."""
+"""Tensors to a safetensors file, and from one that is not to be trusted."""
 
 from __future__ import annotations
 
@@ -7,10 +7,26 @@ from pathlib import Path
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
 from torch import Tensor
 
 from saferank._core.flat import require_each
 from saferank.errors import InputError, require
+
+
+def write_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
+    """Write a file of safetensors; a full disk is an `OSError`, as for every other file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import torch
+    >>> path = Path(tempfile.mkdtemp()) / "one.safetensors"
+    >>> write_tensors({"bias": torch.ones(2)}, path)
+    >>> read_tensors(path, {"bias": torch.empty(2)})
+    {'bias': tensor([1., 1.])}
+    """
+    path.write_bytes(save(dict(tensors)))
 
 
 def read_tensors(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -35,9 +51,8 @@ def read_tensors(path: Path, expected: Mapping[str, Tensor]) -> dict[str, Tensor
     --------
     >>> import tempfile
     >>> import torch
-    >>> from safetensors.torch import save_file
     >>> path = Path(tempfile.mkdtemp()) / "one.safetensors"
-    >>> save_file({"bias": torch.ones(2)}, path)
+    >>> write_tensors({"bias": torch.ones(2)}, path)
     >>> read_tensors(path, {"bias": torch.empty(2, device="meta")})
     {'bias': tensor([1., 1.])}
     >>> read_tensors(path, {"bias": torch.empty(10**12, device="meta")})
