@@ -55,8 +55,8 @@ def test_estimators_are_unbiased_on_all_rounds_together(name: str) -> None:
         sum(np.asarray(part) for part in parts)
         for parts in zip(*(expected_counts(scores, n) for scores, n in ROUNDS), strict=True)
     )
-    whole = [np.rint(array * scale).astype(np.int64) for array in (shown, clicked)]
-    counts = Counts(OFFSETS, *whole, sessions=np.array([1000 * scale + 2]))
+    impressions, clicks = (np.rint(array * scale).astype(np.int64) for array in (shown, clicked))
+    counts = Counts(OFFSETS, impressions, clicks, sessions=np.array([1000 * scale + 2]))
     evidence = Evidence(
         counts, MODEL, by_policy(mixed, MODEL, WEIGHTS), predictions=np.array([0.2, 0.7, 0.5])
     )
