@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saferank.cli.log_options import ItemColumn, PolicySaid, columns_of
+from saferank.cli.log_options import Documents, ItemColumn, PolicySaid, columns_of, item_source
 from saferank.cli.output import Json, print_json, print_table
 from saferank.cli.outputs import check_outputs
 
@@ -30,6 +30,7 @@ class _Tables:
             "bias where lists were seen once."
         ),
     ] = None
+    documents: Documents = None
     column: ItemColumn = None
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="With --items: leave out counts without an item.")
@@ -43,7 +44,8 @@ class _Tables:
 
         if self.items is None:
             return logs.read_counts(self.counts), None, []
-        data = read_items(self.items, columns=columns_of(self.column))
+        source = item_source(self.items, self.documents)
+        data = read_items(source, columns=columns_of(self.column))
         table, matched = logs.align(CountTable.open(self.counts), data, skip_bad=self.skip_bad)
         return table, data, [table.feedback.say(line) for line in matched.sentences()]
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from saferank.cli.log_options import ItemColumn, columns_of
+from saferank.cli.log_options import Documents, ItemColumn, columns_of, item_source
 from saferank.cli.output import Json, print_json, print_table
 from saferank.data.inspection import Inspection
 from saferank.data.items.column_facts import ColumnFacts
@@ -29,6 +29,7 @@ def inspect_command(
     name: Annotated[
         str | None, typer.Option(help="The collection, where its folder does not tell.")
     ] = None,
+    documents: Documents = None,
     column: ItemColumn = None,
     json: Json = False,
 ) -> None:
@@ -47,7 +48,7 @@ def inspect_command(
         inspections = {part: inspect(data) for part, data in collection.parts().items()}
         title = f"{collection.name}, grades 0..{collection.highest_grade:g}"
     else:
-        items = read_items(path, columns=columns_of(column))
+        items = read_items(item_source(path, documents), columns=columns_of(column))
         inspections, title = {"items": inspect(items)}, path.name
         if items.feature_names is not None or items.left_out:
             columns = describe_columns(items)

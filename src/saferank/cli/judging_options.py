@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from saferank.cli.log_options import ItemColumn, columns_of
+from saferank.cli.log_options import Documents, ItemColumn, columns_of, item_source
 from saferank.errors import InputError
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ class ItemsAndCounts:
     """Items and their counts."""
 
     items: Items
+    documents: Documents = None
     column: ItemColumn = None
     counts: Annotated[
         Path | None, typer.Option(help="Counts, as `saferank count` writes them.")
@@ -102,13 +103,13 @@ class ItemsAndCounts:
         from saferank.data.items import read_groups
         from saferank.logs import align
 
-        columns = columns_of(self.column)
+        columns, source = columns_of(self.column), item_source(self.items, self.documents)
         if ranker is None:
-            data = read_items(self.items, columns=columns, schema=schema)
+            data = read_items(source, columns=columns, schema=schema)
         else:
-            data = ranker.read_items(self.items, columns=columns)
+            data = ranker.read_items(source, columns=columns)
         if self.group is not None:
-            data = replace(data, groups=read_groups(self.items, self.group, data, columns=columns))
+            data = replace(data, groups=read_groups(source, self.group, data, columns=columns))
         if click_model is None:
             return data, None, []
         if self.counts is None:

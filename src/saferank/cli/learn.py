@@ -217,7 +217,9 @@ def learn(
 
 
 def _next_command(output: Path, tables: ItemsAndCounts) -> str:
-    words = ["saferank certify", str(output), "--items", str(tables.items), "--counts"]
+    words = ["saferank certify", str(output), "--items", str(tables.items)]
+    words += [] if tables.documents is None else ["--documents", str(tables.documents)]
+    words += ["--counts"]
     words += [str(tables.counts or "COUNTS"), *(f"--column '{c}'" for c in tables.column or ())]
     words += ["--group", tables.group] if tables.group else []
     words += ["--skip-bad"] if tables.skip_bad else []

@@ -11,6 +11,7 @@ import typer
 from saferank.errors import InputError
 
 if TYPE_CHECKING:
+    from saferank.data.items.two_tables import ItemTables
     from saferank.logs import EngineChoice
 
 Log = Annotated[
@@ -30,6 +31,14 @@ ItemColumn = Annotated[
     list[str] | None,
     typer.Option(
         "--column", metavar="NAME=YOURS", help="Your name of a column of the items: doc_id=SKU."
+    ),
+]
+Documents = Annotated[
+    Path | None,
+    typer.Option(
+        "--documents",
+        help="Features of documents alone (Parquet: doc_id, each once), joined to the items.",
+        show_default=False,
     ),
 ]
 Where = Annotated[
@@ -101,6 +110,13 @@ Hive = Annotated[
         show_default=False,
     ),
 ]
+
+
+def item_source(items: Path, documents: Path | None) -> Path | ItemTables:
+    """The items' table, or the two that are joined."""
+    from saferank.data.items.two_tables import ItemTables
+
+    return items if documents is None else ItemTables(items, documents)
 
 
 def columns_of(pairs: list[str] | None) -> dict[str, str]:

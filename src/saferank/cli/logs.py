@@ -60,6 +60,7 @@ class _Beside:
         Path | None,
         typer.Option("--items", help="Items: was enough of them shown, and by their scores?"),
     ] = None
+    documents: options.Documents = None
     item_column: Annotated[
         list[str] | None,
         typer.Option(
@@ -74,7 +75,8 @@ class _Beside:
 
         if self.items is None:
             return None
-        return read_items(self.items, columns=options.columns_of(self.item_column))
+        source = options.item_source(self.items, self.documents)
+        return read_items(source, columns=options.columns_of(self.item_column))
 
 
 @app.command("check")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from saferank.cli.judging_options import GuardMode, Items, Keep, Run, Slack
-from saferank.cli.log_options import ItemColumn, columns_of
+from saferank.cli.log_options import Documents, ItemColumn, columns_of, item_source
 from saferank.cli.output import print_json
 from saferank.cli.outputs import check_outputs
 
@@ -26,6 +26,7 @@ class _Tables:
     """What is ranked."""
 
     items: Items
+    documents: Documents = None
     column: ItemColumn = None
     production: Annotated[
         Path | None,
@@ -133,7 +134,8 @@ def rank(
 
     check_outputs([output], [tables.items, tables.production, asked.sessions], ["rankings"])
     serving, columns = certified.serving(run), columns_of(tables.column)
-    data = serving.ranker.read_items(tables.items, columns=columns)
+    source = item_source(tables.items, tables.documents)
+    data = serving.ranker.read_items(source, columns=columns)
     sessions = None if asked.sessions is None else read_sessions(asked.sessions, columns)
     table, notes = rankings(
         serving, data, tables.shown(data), k=k, session=asked.session, sessions=sessions,

@@ -7,6 +7,7 @@ from saferank.data.inspection import inspect
 from saferank.data.items import describe_columns as describe_columns
 from saferank.data.items import feature_sentences as feature_sentences
 from saferank.data.items import read_items, write_items
+from saferank.data.items.two_tables import ItemTables
 from saferank.data.letor import read_letor, write_letor
 from saferank.data.matching import match_features as match_features
 from saferank.data.ranking import Collection, RankingData
@@ -17,6 +18,7 @@ from saferank.data.table_files import write_table as write_table
 
 __all__ = [
     "Collection",
+    "ItemTables",
     "RankingData",
     "Scaling",
     "inspect",

@@ -18,8 +18,11 @@ from saferank.data.damage import refuse_damaged
 from saferank.data.frames import as_arrow, is_table
 from saferank.data.groups import Groups
 from saferank.data.items.tables import ItemsSource, csv_header, kind_of
+from saferank.data.items.two_tables import ItemTables
 from saferank.data.ranking import RankingData
 from saferank.errors import InputError, require
+
+_ROWS = 1 << 16
 
 
 def read_groups(
@@ -57,7 +60,7 @@ def read_groups(
     ['b', '(none)', 'a']
     """
     own_query = (columns or {}).get("query_id", "query_id")
-    queries, values = _columns(source, [own_query, column])
+    queries, values = _columns(source, [own_query, column], columns)
     _, first, code = np.unique(queries, return_index=True, return_inverse=True)
     rank = np.empty(first.size, dtype=np.int64)
     rank[np.argsort(first)] = np.arange(first.size)  # queries in the order of their first rows
@@ -69,8 +72,18 @@ def read_groups(
     return Groups.of(values[order], column)
 
 
-def _columns(source: ItemsSource, names: list[str]) -> list[Array]:
+def _columns(
+    source: ItemsSource, names: list[str], columns: Mapping[str, str] | None
+) -> list[Array]:
     """Some columns of a table as texts."""
+    if isinstance(source, ItemTables):
+        schema, batches = source.open(columns, _ROWS)
+        _check_names(schema.names, names)
+        some = list(dict.fromkeys(names))
+        pieces = [batch.select(some) for batch in batches]
+        kinds = pa.schema([schema.field(name) for name in some])
+        joined = pa.Table.from_batches(pieces, schema=kinds)
+        return [_texts(joined[name]) for name in names]
     if is_table(source):
         table = as_arrow(source, "items")
         _check_names(table.schema.names, names)

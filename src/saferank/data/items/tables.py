@@ -26,6 +26,7 @@ from saferank.data.frames import ArrowTable, as_arrow, is_table
 from saferank.data.items.csv_kinds import csv_kinds
 from saferank.data.items.table_building import TableBuilder
 from saferank.data.items.table_layout import IDS, Layout
+from saferank.data.items.two_tables import ItemTables
 from saferank.data.letor.reading import read_letor
 from saferank.data.ranking import RankingData
 from saferank.errors import InputError, require
@@ -37,7 +38,7 @@ TEXT: Final = tuple(
 )
 _ROWS: Final = 1 << 14
 
-ItemsSource = str | os.PathLike[str] | ArrowTable
+ItemsSource = str | os.PathLike[str] | ArrowTable | ItemTables
 
 
 def kind_of(path: Path) -> str:
@@ -60,7 +61,8 @@ def read_items(
     Parameters
     ----------
     source
-        A Parquet, CSV or LETOR file, or a table: pandas, Polars, Arrow.
+        A Parquet, CSV or LETOR file, or a table: pandas, Polars, Arrow; or two of them
+        (`ItemTables`): pairs of query and document, and documents.
     columns
         The table's own names where they differ, as {"query_id": "search term"}.
     schema
@@ -93,7 +95,7 @@ def read_items(
     >>> items.schema.get("brand").categories
     ('y', 'x')
     """
-    if not is_table(source):
+    if not is_table(source) and not isinstance(source, ItemTables):
         path = Path(os.fspath(source))  # type: ignore[arg-type]
         if kind_of(path) == "letor":
             require(path.is_file(), "path", "a file that exists", str(path))
@@ -111,6 +113,8 @@ def read_rows(
     schema: FeatureSchema | None = None,
 ) -> tuple[RankingData, Ints]:
     """Items of a table as `read_items` has them, and the table's row of each document."""
+    if isinstance(source, ItemTables):
+        return _built("items", _Opened(*source.open(columns, _ROWS)), columns, schema)
     if is_table(source):
         arrow = as_arrow(source, "items")
         batches = iter(arrow.to_batches(max_chunksize=_ROWS))
