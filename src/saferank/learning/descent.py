@@ -93,8 +93,8 @@ def evaluate(part: Part, scores: Floats) -> tuple[float, Floats]:
     """The goal's value on all queries, and the risk of each."""
     data = part.data
     place = QueryBlock(np.arange(data.queries), slice(0, data.documents), data.offsets)
-    judged = part.goal.value_and_gradient(part.total(scores, place.positions), place, 1.0)
-    return part.goal.value(float(judged.reward.sum()), judged.risk.sum(axis=0)), judged.risk
+    reward, risk = part.goal.values(part.total(scores, place.positions), place)
+    return part.goal.value(float(reward.sum()), risk.sum(axis=0)), risk
 
 
 class Training:

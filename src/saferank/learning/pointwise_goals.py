@@ -10,7 +10,7 @@ import numpy as np
 from saferank._core import flat
 from saferank._core.flat import Floats, Ints
 from saferank._core.value_slope import Curved
-from saferank.objectives.goals import QueryBlock, Risk, RiskPenalised, ValueGradient
+from saferank.objectives.goals import QueryBlock, RewardRisk, Risk, RiskPenalised, ValueGradient
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,10 @@ class PointwiseGoal(RiskPenalised):
 
     loss: Callable[[Floats, Ints | slice], Curved]
     scale: float = 1.0
+
+    def values(self, scores: Floats, place: QueryBlock) -> RewardRisk:
+        """Reward of some queries."""
+        return RewardRisk(*self.value_and_gradient(scores, place, None)[:2])
 
     def value_and_gradient(
         self, scores: Floats, place: QueryBlock, risk: Risk | None
@@ -37,6 +41,10 @@ class ImitationGoal(RiskPenalised):
     """Be production: the same scores up to a shift of each query, which no ranking shows."""
 
     production: Floats
+
+    def values(self, scores: Floats, place: QueryBlock) -> RewardRisk:
+        """Reward of some queries."""
+        return RewardRisk(*self.value_and_gradient(scores, place, None)[:2])
 
     def value_and_gradient(
         self, scores: Floats, place: QueryBlock, risk: Risk | None

@@ -18,9 +18,10 @@ import numpy as np
 
 from saferank._core import flat
 from saferank._core.flat import Floats, Ints
+from saferank._core.value_slope import ValueSlope
 from saferank.errors import InputError, require
 from saferank.objectives.fairness import TERMS, Term, Units, ideal_exposure, sums_by
-from saferank.objectives.goals import Goal, QueryBlock, Risk, ValueGradient
+from saferank.objectives.goals import Goal, QueryBlock, RewardRisk, Risk, ValueGradient
 from saferank.objectives.in_exposures import Context, Objective, Queries
 from saferank.plackett_luce import exposure, exposure_gradient
 
@@ -134,20 +135,31 @@ class FairGoal:
 class FairWithinQueries(FairGoal):
     """Exposure is shared within each query, by its documents or by groups of them."""
 
+    def values(self, scores: Floats, place: QueryBlock) -> RewardRisk:
+        """Reward and risk of some queries."""
+        base, (fair, _) = self.base.values(scores, place), self._fair(scores, place)
+        return base._replace(reward=self._less(base.reward, place, fair))
+
     def value_and_gradient(
         self, scores: Floats, place: QueryBlock, risk: Risk | None
     ) -> ValueGradient:
         """Judge some queries."""
         judged = self.base.value_and_gradient(scores, place, risk)
+        fair, unit = self._fair(scores, place)
+        slope = flat.repeat_per_document(self.share[place.queries], place.offsets)
+        judged = judged._replace(reward=self._less(judged.reward, place, fair))
+        return self._add(judged, scores, place, slope * fair.slope[unit])
+
+    def _fair(self, scores: Floats, place: QueryBlock) -> tuple[ValueSlope, Ints]:
+        """The term of each query, with its slope in the units' exposures; units of documents."""
         units = self.units.take(place.queries)
         moved = units.offsets[:-1] - self.units.offsets[:-1][place.queries]
         unit = self.unit[place.positions] + flat.repeat_per_document(moved, place.offsets)
         omega = exposure(scores, self.weights, place.offsets)
-        exposed = sums_by(unit, omega, int(units.offsets[-1]))
-        fair, share = self.term(exposed, units), self.share[place.queries]
-        slope = flat.repeat_per_document(share, place.offsets) * fair.slope[unit]
-        judged = judged._replace(reward=judged.reward - self.weight * share * fair.value)
-        return self._add(judged, scores, place, slope)
+        return self.term(sums_by(unit, omega, int(units.offsets[-1])), units), unit
+
+    def _less(self, reward: Floats, place: QueryBlock, fair: ValueSlope) -> Floats:
+        return reward - self.weight * self.share[place.queries] * fair.value
 
     def value(self, reward: float, risk: Risk) -> float:
         """The goal's value from the sums over all queries."""
@@ -161,22 +173,31 @@ class FairOverTraffic(FairGoal):
     A query's risk is the objective's own, and then its exposure of each group.
     """
 
+    def values(self, scores: Floats, place: QueryBlock) -> RewardRisk:
+        """Reward and risk of some queries."""
+        base, (exposed, *_) = self.base.values(scores, place), self._exposed(scores, place)
+        return base._replace(risk=np.column_stack([base.risk, exposed]))
+
     def value_and_gradient(
         self, scores: Floats, place: QueryBlock, risk: Risk | None
     ) -> ValueGradient:
         """Judge some queries."""
         totals = None if risk is None or np.ndim(risk) == 0 else np.asarray(risk)
         judged = self.base.value_and_gradient(scores, place, risk if totals is None else totals[0])
+        exposed, visited, unit = self._exposed(scores, place)
+        fair = self.term(exposed.sum(axis=0) if totals is None else totals[1:], self.units)
+        judged = judged._replace(risk=np.column_stack([judged.risk, exposed]))
+        return self._add(judged, scores, place, visited * fair.slope[unit])
+
+    def _exposed(self, scores: Floats, place: QueryBlock) -> tuple[Floats, Floats, Ints]:
+        """Exposure of each group in each query, and traffic and group of documents."""
         groups, visits = self.units.merit.size, self.share[place.queries]
         omega = exposure(scores, self.weights, place.offsets)
         visited = flat.repeat_per_document(visits, place.offsets)
         unit = self.unit[place.positions]
         own = flat.query_of(place.offsets) * groups + unit
         exposed = sums_by(own, visited * omega, place.queries.size * groups)
-        exposed = exposed.reshape(-1, groups)
-        fair = self.term(exposed.sum(axis=0) if totals is None else totals[1:], self.units)
-        judged = judged._replace(risk=np.column_stack([judged.risk, exposed]))
-        return self._add(judged, scores, place, visited * fair.slope[unit])
+        return exposed.reshape(-1, groups), visited, unit
 
     def value(self, reward: float, risk: Risk) -> float:
         """The goal's value from the sums over all queries."""

@@ -25,6 +25,13 @@ class QueryBlock(NamedTuple):
     offsets: Ints
 
 
+class RewardRisk(NamedTuple):
+    """Reward and risk of each query, already weighted: what a value is made of."""
+
+    reward: Floats
+    risk: Floats
+
+
 class ValueGradient(NamedTuple):
     """Reward and risk of each query, already weighted, and the gradient in each score.
 
@@ -44,6 +51,9 @@ class Goal(Protocol):
     @property
     def queries(self) -> int:
         """Number of queries that are judged."""
+
+    def values(self, scores: Floats, place: QueryBlock) -> RewardRisk:
+        """Reward and risk of some queries; no gradient is computed."""
 
     def value_and_gradient(
         self, scores: Floats, place: QueryBlock, risk: Risk | None

@@ -14,7 +14,14 @@ from saferank._core.seeds import derive
 from saferank._core.value_slope import ValueSlope
 from saferank.clicks import ClickModel
 from saferank.errors import InputError
-from saferank.objectives.goals import Goal, QueryBlock, Risk, RiskPenalised, ValueGradient
+from saferank.objectives.goals import (
+    Goal,
+    QueryBlock,
+    RewardRisk,
+    Risk,
+    RiskPenalised,
+    ValueGradient,
+)
 from saferank.plackett_luce import GRADIENTS, exposure, exposure_gradient
 
 
@@ -96,6 +103,15 @@ class Queries:
         return self.offsets.size - 1
 
 
+class _Judged(NamedTuple):
+    """Documents' share of traffic, their reward and risk with slopes, and the sums of queries."""
+
+    share: Floats
+    reward: ValueSlope
+    risk: ValueSlope | None
+    sums: RewardRisk
+
+
 @dataclass(frozen=True)
 class ExposureGoal(RiskPenalised):
     """An objective in exposures: scores -> exact exposure -> value and slope -> exact gradient."""
@@ -109,25 +125,31 @@ class ExposureGoal(RiskPenalised):
     samples: int = 1000
     seed: int = 0
 
+    def values(self, scores: Floats, place: QueryBlock) -> RewardRisk:
+        """Reward and risk of some queries."""
+        return self._judge(scores, place).sums
+
     def value_and_gradient(
         self, scores: Floats, place: QueryBlock, risk: Risk | None
     ) -> ValueGradient:
         """Judge some queries."""
+        share, reward, risky, sums = self._judge(scores, place)
+        slope = share * reward.slope
+        if risky is not None:
+            slope = slope + self.root_slope(risk, sums.risk) * share * risky.slope
+        return ValueGradient(*sums, self._gradient(scores, place, slope))
+
+    def _judge(self, scores: Floats, place: QueryBlock) -> _Judged:
         omega = exposure(scores, self.weights, place.offsets)
         terms = Terms(*(term[place.positions] for term in self.terms))
         share = flat.repeat_per_document(self.share[place.queries], place.offsets)
         reward = self.objective.reward(omega, terms)
-        slope = share * reward.slope
+        risky = None if self.objective.risk is None else self.objective.risk(omega, terms)
         risks = np.zeros(place.queries.size)
-        if self.objective.risk is not None:
-            risky = self.objective.risk(omega, terms)
+        if risky is not None:
             risks = flat.query_sums(share * risky.value, place.offsets)
-            slope = slope + self.root_slope(risk, risks) * share * risky.slope
-        return ValueGradient(
-            flat.query_sums(share * reward.value, place.offsets),
-            risks,
-            self._gradient(scores, place, slope),
-        )
+        rewards = flat.query_sums(share * reward.value, place.offsets)
+        return _Judged(share, reward, risky, RewardRisk(rewards, risks))
 
     def _gradient(self, scores: Floats, place: QueryBlock, slope: Floats) -> Floats:
         if self.gradient == "exact":

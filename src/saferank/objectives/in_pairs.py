@@ -34,7 +34,14 @@ import numpy as np
 from saferank._core import flat
 from saferank._core.flat import Floats, Ints
 from saferank._core.kernels import kernel, parallel_kernel
-from saferank.objectives.goals import Goal, QueryBlock, Risk, RiskPenalised, ValueGradient
+from saferank.objectives.goals import (
+    Goal,
+    QueryBlock,
+    RewardRisk,
+    Risk,
+    RiskPenalised,
+    ValueGradient,
+)
 from saferank.objectives.in_exposures import Objective, PairWeights, Queries, Terms
 from saferank.plackett_luce import exposure
 
@@ -128,19 +135,27 @@ class LambdaGoal(RiskPenalised):
     share: Floats
     """N_q / N."""
 
+    def values(self, scores: Floats, place: QueryBlock) -> RewardRisk:
+        """Reward of some queries."""
+        return self._judge(scores, place)[-1]
+
     def value_and_gradient(
         self, scores: Floats, place: QueryBlock, risk: Risk | None
     ) -> ValueGradient:
         """Judge some queries."""
         del risk
+        omega, terms, share, sums = self._judge(scores, place)
+        limits, pairs = self.objective.limits(terms), self.objective.pairs
+        push, bend = lambdas(scores, self.weights, place.offsets, omega, terms.gain, limits, pairs)
+        return ValueGradient(*sums, share * push, share * bend)
+
+    def _judge(self, scores: Floats, place: QueryBlock) -> tuple[Floats, Terms, Floats, RewardRisk]:
+        """Exposures, terms and shares of traffic of documents, and the sums of queries."""
         omega = exposure(scores, self.weights, place.offsets)
         terms = Terms(*(term[place.positions] for term in self.terms))
         share = flat.repeat_per_document(self.share[place.queries], place.offsets)
-        value = self.objective.reward(omega, terms).value
-        limits, pairs = self.objective.limits(terms), self.objective.pairs
-        push, bend = lambdas(scores, self.weights, place.offsets, omega, terms.gain, limits, pairs)
-        sums = flat.query_sums(share * value, place.offsets)
-        return ValueGradient(sums, np.zeros_like(sums), share * push, share * bend)
+        sums = flat.query_sums(share * self.objective.reward(omega, terms).value, place.offsets)
+        return omega, terms, share, RewardRisk(sums, np.zeros_like(sums))
 
 
 def pair_goal(objective: Objective, queries: Queries) -> Goal:

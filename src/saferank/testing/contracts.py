@@ -162,6 +162,9 @@ def _judged(goal: Goal, scores: Floats, risk: Risk | None) -> tuple[float, Risk,
     data = _world().data
     place = QueryBlock(np.arange(data.queries), slice(0, data.documents), data.offsets)
     judged = goal.value_and_gradient(scores, place, risk)
+    alone = goal.values(scores, place)
+    _holds("the same values without a gradient",
+           all(map(np.array_equal, alone, judged[:2])))  # fmt: skip
     reward, risks = float(judged.reward.sum()), judged.risk.sum(axis=0)
     return goal.value(reward, risks), risks, judged.gradient
 
