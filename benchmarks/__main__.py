@@ -14,7 +14,11 @@ from rich.table import Table
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "build" / "bench"
-SLOW = {"counting_billion", "kills"}  # many minutes, or tens of gigabytes of disk: run by name only
+SLOW = {
+    "counting_billion",
+    "kills",
+    "serving_soak",
+}  # many minutes, or tens of gigabytes of disk: run by name only
 
 
 def main(topics: list[str]) -> int:

@@ -23,6 +23,7 @@ from saferank.data.features import FeatureSchema, listed
 from saferank.data.frames import ArrowTable
 from saferank.data.items.tables import ItemsSource, read_items, read_rows
 from saferank.data.matching import match_features
+from saferank.data.ranking import Features
 from saferank.errors import InputError, InputWarning, require
 from saferank.learning.families import SCORERS, Networks, Scorer
 from saferank.learning.provenance import Provenance, versions
@@ -108,14 +109,20 @@ class Ranker:
         if not isinstance(data, RankingData):
             return self._row_scores(data)
         matched = self._matched(data)
-        scores = self.scorer.scores(self.scaling.apply(matched).features)
+        return self.score_matrix(matched.features, matched.offsets, data.production)
+
+    def score_matrix(
+        self, features: Features, offsets: Ints, production: Floats | None = None
+    ) -> Floats:
+        """The same of documents whose features are the ranker's own, in its order."""
+        scores = self.scorer.scores(self.scaling.apply(features, offsets))
         if not self.adds_production:
             return scores
-        if data.production is None:
+        if production is None:
             raise InputError(
                 "`production` scores must be with the items: this ranker adds to them."
             )
-        return scores + data.production / self.production_temperature
+        return scores + production / self.production_temperature
 
     def _row_scores(self, table: ArrowTable) -> Floats:
         schema = None if self.provenance.method == LIGHTGBM else self.features

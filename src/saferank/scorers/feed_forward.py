@@ -8,7 +8,7 @@ it has the same bits on any number of threads, in any batch, and in any process.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,20 +47,33 @@ def score(layers: Sequence[tuple[Parameters, Parameters]], features: Features) -
     >>> score([hidden, last], np.array([[3, 1], [1, 2]], np.float32))
     array([22.5, 40.5])
     """
-    sizes = [layers[0][0].shape[1], *(len(bias) for _, bias in layers)]
-    rule = f"of shape (documents, {sizes[0]})"
-    require(features.ndim == 2 and features.shape[1] == sizes[0], "features", rule, features.shape)
-    # inputs by outputs, then the bias: the inner loop runs over outputs that lie side by side
-    flat = np.concatenate([np.append(weights.T.ravel(), bias) for weights, bias in layers])
-    scores = np.empty(len(features))
-    _score_all(
-        len(features),
-        np.ascontiguousarray(features, dtype=np.float32),
-        np.array(sizes),
-        np.ascontiguousarray(flat, dtype=np.float32),
-        scores,
-    )
-    return scores
+    return FlatNetwork.of(layers).scores(features)
+
+
+class FlatNetwork(NamedTuple):
+    """The layers as the loop takes them, made once for many calls."""
+
+    sizes: Ints
+    parameters: Parameters
+    """Of each layer inputs by outputs, then the bias: the inner loop runs over outputs that lie
+    side by side."""
+
+    @classmethod
+    def of(cls, layers: Sequence[tuple[Parameters, Parameters]]) -> FlatNetwork:
+        """The layers one after another."""
+        sizes = [layers[0][0].shape[1], *(len(bias) for _, bias in layers)]
+        flat = np.concatenate([np.append(weights.T.ravel(), bias) for weights, bias in layers])
+        return cls(np.array(sizes), np.ascontiguousarray(flat, dtype=np.float32))
+
+    def scores(self, features: Features) -> Floats:
+        """One score per document."""
+        width = int(self.sizes[0])
+        fits = features.ndim == 2 and features.shape[1] == width
+        require(fits, "features", f"of shape (documents, {width})", features.shape)
+        scores = np.empty(len(features))
+        rows = np.ascontiguousarray(features, dtype=np.float32)
+        _score_all(len(features), rows, self.sizes, self.parameters, scores)
+        return scores
 
 
 @parallel_kernel

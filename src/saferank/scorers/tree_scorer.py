@@ -16,7 +16,7 @@ from saferank.data.ranking import Features
 from saferank.errors import InputError, MissingExtraError, require
 from saferank.scorers.tree_names import column_names
 from saferank.scorers.tree_text import Forest
-from saferank.scorers.tree_walk import MISSING_NAN, Nodes, nodes_of, walk
+from saferank.scorers.tree_walk import MISSING_NAN, Nodes, Slots, nodes_of, slots_of, walk
 
 _LARGEST = 1 << 30  # bytes of a model's file
 
@@ -87,6 +87,10 @@ class TreeScorer:
     def _nodes(self) -> Nodes:
         return nodes_of(self.forest.trees)
 
+    @cached_property
+    def _slots(self) -> Slots | None:
+        return slots_of(self._nodes)
+
     @classmethod
     def empty(cls, width: int) -> Self:
         """No tree yet."""
@@ -114,7 +118,7 @@ class TreeScorer:
 
     def scores(self, features: Features) -> Floats:
         """One score per document."""
-        return walk(np.ascontiguousarray(features, dtype=np.float32), self._nodes)
+        return walk(np.ascontiguousarray(features, dtype=np.float32), self._nodes, self._slots)
 
     def copy(self) -> Self:
         """The same scorer; nothing here can change."""

@@ -104,11 +104,13 @@ def check_ids(values: Any, limits: Limits) -> list[Id]:
     require(isinstance(values, list) and len(values) > 0, "doc_ids", "a list of ids", values)
     most = limits.documents
     require(len(values) <= most, "doc_ids", f"at most {most:,} documents", len(values))
-    texts = all(type(value) is str and 0 < len(value) <= LONGEST_ID for value in values)
-    if not texts or any("\x00" in value for value in values):
+    texts = set(map(type, values)) == {str}
+    sizes = set(map(len, values)) if texts else {0}
+    if min(sizes) == 0 or max(sizes) > LONGEST_ID or "\x00" in "".join(values):
         for value in values:
             check_id(value, "doc_ids")
-    require(len(set(map(str, values))) == len(values), "doc_ids", "different ids", "one twice")
+    different = len(set(values if texts else map(str, values)))
+    require(different == len(values), "doc_ids", "different ids", "one twice")
     return values  # type: ignore[no-any-return]
 
 

@@ -135,7 +135,8 @@ class Endpoint:
         """POST /rank: the documents of a query, ranked for a session."""
         kind = _kind(request, (JSON, ARROW))
         body = await self._body(request)
-        asked = parse_request(body, kind, request.query_params, self.limits, self.reader)
+        options = request.query_params if kind == ARROW else {}
+        asked = parse_request(body, kind, options, self.limits, self.reader)
         return self._answer(request_id, asked, await self._served(asked, request_id))
 
     async def _served(self, asked: RankingRequest, request_id: str) -> ShownList:

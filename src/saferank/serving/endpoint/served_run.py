@@ -12,12 +12,14 @@ import pyarrow as pa
 
 from saferank._core.flat import Floats, Ints
 from saferank.data import RankingData
+from saferank.data.features import NUMBERS
 from saferank.errors import InputError, require
 from saferank.learning import Ranker
 from saferank.policies.production import chances_of_lists
 from saferank.safety.drawing import SALT, draw_query
 from saferank.safety.guard import Guard
 from saferank.safety.one_query import ServedList
+from saferank.scorers.networks import NetworkScorer
 from saferank.serving.endpoint.ranking_requests import Id, RankingRequest
 from saferank.serving.rankings import Serving
 
@@ -113,16 +115,15 @@ class ServedRun:
 
     def rank(self, request: RankingRequest, session: Id) -> Shown:
         """The documents for a session; the same one always gets the same ranking."""
-        data = self._data(request)
         with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused below
-            new = self.ranker.scores(data)
+            new = self._scores(request)
         finite = bool(np.isfinite(new).all())
         require(finite, "features", "such that scores are finite", "a score that is not")
         k = min(self.ranker.k if request.k is None else request.k, request.documents)
         if not self.serving.guard:
             positions, chances = self._alone(new, k, session, request.query_id)
             return _shown(request, ServedList(positions, True, 1.0, chances), new)
-        old = self._production(request, data)
+        old = self._production(request)
         served = self.guard.serve_query(new, old, k, session, request.query_id)
         return _shown(request, served, new if served.is_new else old)
 
@@ -135,18 +136,34 @@ class ServedRun:
         table = chances_of_lists(new, k, np.array([0, new.size]), in_order=False)
         return positions, table[positions, np.arange(k)]
 
+    @cached_property
+    def _quick(self) -> Ranker:
+        """The ranker, with what does not change from request to request made beforehand."""
+        scorer = self.ranker.scorer
+        prepared = scorer.prepare() if isinstance(scorer, NetworkScorer) else scorer
+        return replace(self.ranker, scorer=prepared)
+
+    @cached_property
+    def _only_numbers(self) -> bool:
+        return all(feature.kind in NUMBERS for feature in self.ranker.features.features)
+
+    def _scores(self, request: RankingRequest) -> Floats:
+        features = request.features
+        if isinstance(features, pa.Table):
+            return self.ranker.scores(self._named(request, features))
+        width = self.ranker.scaling.width
+        fits = features.shape[1] == width
+        require(fits, "features", f"{width} per document, as the ranker has", features.shape[1])
+        plain = self._only_numbers
+        require(plain, "features", "columns by name: the ranker knows categories or dates", "lists")
+        cuts = np.array([0, request.documents])
+        return self._quick.score_matrix(features, cuts, request.production)
+
     def _data(self, request: RankingRequest) -> RankingData:
         if isinstance(request.features, pa.Table):
             return self._named(request, request.features)
-        schema = self.ranker.features
-        features, width = request.features, schema.width
-        fits = features.shape[1] == width
-        require(fits, "features", f"{width} per document, as the ranker has", features.shape[1])
-        plain = all(feature.kind in ("number", "boolean") for feature in schema.features)
-        require(plain, "features", "columns by name: the ranker knows categories or dates", "lists")
-        return RankingData(
-            features, np.array([0, request.documents]), production=request.production, schema=schema
-        )
+        cuts, schema = np.array([0, request.documents]), self.ranker.features
+        return RankingData(request.features, cuts, production=request.production, schema=schema)
 
     def _named(self, request: RankingRequest, table: pa.Table) -> RankingData:
         """Features by name, of the kinds and with the categories that the ranker knows."""
@@ -159,7 +176,7 @@ class ServedRun:
         require(not taken, "features", f"without a column `{', '.join(taken)}`", "one")
         return self.ranker.read_items(pa.table(columns | own))
 
-    def _production(self, request: RankingRequest, data: RankingData) -> Floats:
+    def _production(self, request: RankingRequest) -> Floats:
         """Production's scores, by which its arm is made."""
         if self.guard.production_kind == "uniform":
             return np.zeros(request.documents)
@@ -172,7 +189,7 @@ class ServedRun:
                 )
             return scores_of_ranks(ranks)
         if self.production is not None:
-            return self.production.scores(data)
+            return self.production.scores(self._data(request))
         if request.production is None:
             raise InputError(
                 "`production` must be given: the guard needs production's score of each document."
