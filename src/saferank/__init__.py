@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         plackett_luce,
         policies,
         report,
+        rounds,
         safety,
         scorers,
         serving,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from saferank.errors import InputError
     from saferank.learning import Ranker, Recipe, learn, load
     from saferank.logs import count
+    from saferank.rounds import Loop
     from saferank.safety import Guard, assess, certify, compare
 
 __version__ = "0.2.0"
@@ -44,6 +46,7 @@ ensure_home()
 __all__ = [
     "Guard",
     "InputError",
+    "Loop",
     "Ranker",
     "Recipe",
     "__version__",
@@ -67,6 +70,7 @@ __all__ = [
     "plackett_luce",
     "policies",
     "report",
+    "rounds",
     "safety",
     "scorers",
     "serving",
@@ -76,6 +80,7 @@ _FROM = {
     "errors": ("InputError",),
     "logs": ("count",),
     "learning": ("Ranker", "Recipe", "learn", "load"),
+    "rounds": ("Loop",),
     "safety": ("Guard", "assess", "certify", "compare"),
 }
 """Names of sub-packages that are here too."""

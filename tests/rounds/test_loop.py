@@ -1,0 +1,129 @@
+"""Many rounds: what taught never judges, promises hold, a killed round goes on to the same bits."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import saferank as sr
+from saferank.rounds import Loop, promise_after
+from saferank.safety import Promise
+
+MODEL = sr.clicks.trust_bias()
+OPTIONS: dict[str, Any] = {"scorer": "linear", "settings": sr.learning.Settings(steps=40)}
+
+
+@pytest.fixture(scope="module")
+def items() -> sr.data.RankingData:
+    return sr.data.synthetic("small", queries=50, seed=2).train
+
+
+@pytest.fixture(scope="module")
+def shown(items: sr.data.RankingData) -> np.ndarray:
+    return sr.clicks.stand_in_production(items, seed=2)
+
+
+def logged(items: sr.data.RankingData, scores: np.ndarray, users: Any, seed: int) -> Any:
+    return sr.clicks.simulate(items, scores, users, sessions=20_000, seed=seed)
+
+
+def promised_on_every_query(loop: Loop, items: sr.data.RankingData) -> bool:
+    """The promise against the first production, for the worst relevance of each query."""
+    weights = MODEL.exposure_weights
+    new, old = (policy.exposure(weights) for policy in (loop.served, loop.production))
+    promise = loop.promised
+    for first, last in zip(items.offsets[:-1], items.offsets[1:], strict=True):
+        worst = np.maximum(promise.keep * old[first:last] - new[first:last], 0).sum()
+        total = weights[: last - first].sum()
+        if worst > promise.slack * total + 1e-8:
+            return False
+    return True
+
+
+@pytest.mark.parametrize("against", ["first", "last"])
+def test_the_promise_against_the_first_production_holds(
+    items: sr.data.RankingData, shown: np.ndarray, tmp_path: Path, against: Any
+) -> None:
+    loop = Loop.start(tmp_path, items, MODEL, production=shown, against=against)
+    loop = loop.add(logged(items, shown, MODEL, 0), **OPTIONS)
+    assert loop.rounds[0].replaced
+    assert promised_on_every_query(loop, items)
+    assert Loop.open(tmp_path, items).rounds == loop.rounds
+
+
+def test_users_who_break_the_click_model_change_nothing(
+    items: sr.data.RankingData, shown: np.ndarray, tmp_path: Path
+) -> None:
+    users = sr.clicks.adversarial(MODEL)
+    loop = Loop.start(tmp_path, items, MODEL, production=shown)
+    loop = loop.add(logged(items, shown, users, 0), **OPTIONS)
+    assert not loop.rounds[0].replaced
+    assert "Kept what is served" in loop.rounds[0].sentence
+    assert loop.promised == Promise(1.0, 0.0)
+
+
+def test_a_round_that_was_killed_goes_on_to_the_same_bits(
+    items: sr.data.RankingData, shown: np.ndarray, tmp_path: Path
+) -> None:
+    counts = logged(items, shown, MODEL, 0)
+    whole = Loop.start(tmp_path / "whole", items, MODEL, production=shown)
+    whole = whole.add(counts, **OPTIONS)
+    shutil.copytree(tmp_path / "whole", tmp_path / "killed")
+    for name in ("round-001.json", "served-001.safetensors"):
+        (tmp_path / "killed" / name).unlink()
+    again = Loop.open(tmp_path / "killed", items)
+    assert again.rounds == ()
+    other = logged(items, shown, MODEL, 1)  # the round keeps the counts that it had
+    again = again.add(other, **OPTIONS)
+    assert again.rounds == whole.rounds
+    ours, theirs = (
+        (tmp_path / name / "served-001.safetensors").read_bytes() for name in ("killed", "whole")
+    )
+    assert ours == theirs
+
+
+def test_sessions_to_judge_by_teach_the_next_round_only(
+    items: sr.data.RankingData, shown: np.ndarray, tmp_path: Path
+) -> None:
+    loop = Loop.start(tmp_path, items, MODEL, production=shown)
+    first = logged(items, shown, MODEL, 0)
+    loop = loop.add(first, **OPTIONS)
+    candidate = sr.load(tmp_path / "candidate-001")
+    assert candidate.provenance.sessions == first.part("learn").total
+    second = logged(items, shown, MODEL, 1)  # as if nothing had been replaced: refused
+    loop = loop.add(second, **OPTIONS)
+    assert not loop.rounds[1].replaced
+    assert "not that of the policy that was served" in loop.rounds[1].sentence
+    later = sr.load(tmp_path / "candidate-002")
+    assert later.provenance.sessions == first.total + second.part("learn").total
+
+
+@pytest.mark.parametrize("n", [0, 1, 4])
+def test_shares_multiply_and_slacks_add_up(n: int) -> None:
+    keep, slack, rest = 1.0, 0.0, Promise(0.8, 0.02)
+    for _ in range(n):
+        keep, slack = rest.keep * keep, rest.keep * slack + rest.slack
+    after = promise_after(rest, n, "last")
+    assert after.keep == pytest.approx(keep)
+    assert after.slack == pytest.approx(slack)
+
+
+def test_what_is_no_loop_is_one_sentence(
+    items: sr.data.RankingData, shown: np.ndarray, tmp_path: Path
+) -> None:
+    Loop.start(tmp_path, items, MODEL, production=shown)
+    with pytest.raises(sr.InputError, match="without a loop"):
+        Loop.start(tmp_path, items, MODEL, production=shown)
+    other = sr.data.synthetic("small", queries=20, seed=5).train
+    with pytest.raises(sr.InputError, match="begun with"):
+        Loop.open(tmp_path, other)
+    record = json.loads((tmp_path / "loop.json").read_text())
+    del record["plan"]["method"]
+    (tmp_path / "loop.json").write_text(json.dumps(record))
+    with pytest.raises(sr.InputError, match="method"):
+        Loop.open(tmp_path, items)
