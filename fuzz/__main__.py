@@ -7,12 +7,13 @@ import sys
 import tempfile
 from pathlib import Path
 
+from fuzz.endpoint import TARGETS as ENDPOINT
 from fuzz.folders import TARGETS as FOLDERS
 from fuzz.logs import TARGETS as LOGS
 from fuzz.parent import Report, distinct, run, save
 from fuzz.readers import TARGETS as READERS
 
-TARGETS = [*READERS, *LOGS, *FOLDERS]
+TARGETS = [*READERS, *LOGS, *FOLDERS, *ENDPOINT]
 
 
 def main() -> None:

@@ -53,18 +53,19 @@ def _with_file(good: Path, data: bytes, names: dict[str, Mutate], folder: Path) 
 
 
 @cache
-def _ranker(scorer: str, place: Path) -> Path:
+def learned_ranker(scorer: str, place: Path) -> Path:
+    """A small ranker that was saved."""
     place.mkdir(exist_ok=True)
     learn(small_world(), method="skyline", scorer=scorer, settings=SETTINGS).save(place / scorer)
     return place / scorer
 
 
 def _ranker_seeds(scorer: str, names: dict[str, Mutate], folder: Path) -> list[bytes]:
-    return _inputs(_ranker(scorer, folder), names)
+    return _inputs(learned_ranker(scorer, folder), names)
 
 
 def _read_ranker(scorer: str, names: dict[str, Mutate], data: bytes, folder: Path) -> None:
-    run = _with_file(_ranker(scorer, folder.parent / "seeds"), data, names, folder)
+    run = _with_file(learned_ranker(scorer, folder.parent / "seeds"), data, names, folder)
     ranker = Ranker.load(run)
     world = small_world()
     if ranker.scorer.width != world.width or ranker.adds_production:
@@ -196,5 +197,5 @@ TARGETS = [
     _rankers("trees", _TREES, 0.02),
     Target("checkpoint", 0.005, _checkpoint_seeds, _read_checkpoint, of_files(_CHECKPOINT)),
     Target("cache", 0.035, _cache_seeds, _read_cache, of_files(_ENTRY)),
-    Target("result", 0.10, _result_seeds, _read_result, mutate_json),
+    Target("result", 0.06, _result_seeds, _read_result, mutate_json),
 ]

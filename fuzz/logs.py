@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+import math
+from collections import Counter, defaultdict
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from fuzz.tables import mutate_parquet, read_again, to_bytes
 from fuzz.target import Target
 from saferank.counts import Counts
 from saferank.counts.counts_file import save_counts
+from saferank.counts.feedback import Feedback
 from saferank.logs import count, read_counts
 from saferank.logs.conditions import parse
 
@@ -135,6 +137,53 @@ def _check(counts: Counts, expected: Sums) -> None:
         ensure(bool(np.all((chance >= 0) & (chance <= 1))), "propensities")
 
 
+_MOST = 5.0
+
+
+def _value_seeds(_: Path) -> list[bytes]:
+    rows = {
+        "query_id": [1, 1, 2, 2, 1], "doc_id": [1, 2, 3, 1, 3], "rank": [1, 2, 1, 2, 3],
+        "session_id": [7, 7, 8, 8, 7], "click": [1, 0, 1, 1, 0],
+        "revenue": [0.0, 2.5, 7.0, 5.0, 0.5],
+    }  # fmt: skip
+    return [to_bytes(pa.table(rows))]
+
+
+def _read_values(data: bytes, folder: Path) -> None:
+    """An impression that is worth nothing never counts, one worth the most always does."""
+    path = folder / "log.parquet"
+    path.write_bytes(data)
+    made = count(path, feedback=f"revenue<={_MOST:g}", judge=0).to_arrow().to_pylist()
+    table = read_again(path, (*_COLUMNS, "revenue"))
+    if table is None:
+        return
+    worth: dict[tuple[Any, ...], float] = {}
+    for row in _rows(table):
+        key = row["session_id"], _id(row["query_id"]), _id(row["doc_id"]), int(row["rank"])
+        worth[key] = max(float(row["revenue"]), worth.get(key, 0.0))
+    low, high, shown = Counter[Any](), Counter[Any](), Counter[Any]()
+    for (_, *cell), value in worth.items():
+        shown[tuple(cell)] += 1
+        low[tuple(cell)] += value >= _MOST
+        high[tuple(cell)] += value > 0
+    for of, (impressions, clicks) in _sums(made).items():
+        ensure(impressions == shown[of], "impressions of a log of values")
+        ensure(low[of] <= clicks <= high[of], "values of a log")
+    ensure(len(_sums(made)) == len(shown), "rows of a log of values")
+
+
+def _feedback_seeds(_: Path) -> list[bytes]:
+    return [b"purchase", b"cart=1,purchase=5", b"revenue<=200", b"a=0, b=0.5"]
+
+
+def _read_feedback(data: bytes, _: Path) -> None:
+    what = Feedback(data.decode("utf-8", "replace"))
+    values = what.kinds.values()
+    ensure(all(math.isfinite(value) and value >= 0 for value in values), "a value of feedback")
+    ensure(what.unit > 0 and bool(what.noun), "what feedback is worth")
+    ensure(bool(what.say("Clicks per session change by +1%.")), "a sentence of feedback")
+
+
 _SCHEMA = {
     "rank": "int64", "day": "date", "at": "timestamp", "device": "string", "price": "float64",
     "is_app": "boolean", "small": "int8", "cost": "decimal(9, 2)",
@@ -172,5 +221,7 @@ def _read_where(data: bytes, _: Path) -> None:
 TARGETS = [
     Target("log", 0.004, _log_seeds, _read_log, mutate_parquet),
     Target("counts", 0.004, _counts_seeds, _read_counts, mutate_parquet),
-    Target("where", 0.12, _where_seeds, _read_where),
+    Target("values", 0.002, _value_seeds, _read_values, mutate_parquet),
+    Target("feedback", 0.03, _feedback_seeds, _read_feedback),
+    Target("where", 0.10, _where_seeds, _read_where),
 ]

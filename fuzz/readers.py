@@ -235,6 +235,6 @@ TARGETS = [
     Target("items-csv", 0.10, _items_csv_seeds, _read_items_csv),
     Target("items-parquet", 0.06, _items_parquet_seeds, _read_items_parquet, mutate_parquet),
     Target("trees", 0.12, _tree_seeds, _read_trees),
-    Target("bias", 0.14, _bias_seeds, _read_bias, mutate_json),
-    Target("assessment", 0.13, _assessment_seeds, _read_assessment, mutate_json),
+    Target("bias", 0.12, _bias_seeds, _read_bias, mutate_json),
+    Target("assessment", 0.12, _assessment_seeds, _read_assessment, mutate_json),
 ]

@@ -6,6 +6,7 @@ import json
 import random
 import resource
 import struct
+import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -100,6 +101,7 @@ class Worker:
         tallies = {one.name: Tally() for one in self.targets}
         shares = [one.share for one in self.targets]
         own = {one.name: self._place(one.name) for one in self.targets}
+        saved = 0.0
         for number in range(skip, inputs):
             (target,) = rng.choices(self.targets, shares)
             pool = pools[target.name]
@@ -113,8 +115,9 @@ class Worker:
             elif ending == "accepted" or what not in tally.endings:
                 tally.endings.add(what)
                 pool.keep(data, rng, good=ending == "accepted")
-            if number % 500 == 0:
+            if time.monotonic() - saved > 1:  # what a worker has done when it is ended is told
                 self._save(tallies, skip)
+                saved = time.monotonic()
         self._save(tallies, skip)
         return tallies
 

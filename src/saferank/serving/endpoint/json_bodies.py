@@ -46,7 +46,10 @@ class JsonReader:
             root = self._parse(body)
         except RuntimeError:  # what was read before is still held by somebody
             self._parser = self._new_parser()
-            root = self._parse(body)
+            try:
+                root = self._parse(body)
+            except RuntimeError as error:  # simdjson's other errors: a whole number beyond 64 bits
+                raise InputError(f"the body must be JSON; {str(error)[:80]}") from error
         require(isinstance(root, self._object), "body", "a JSON object", type(root).__name__)
         unknown = [key for key in root if key not in keys]
         require(not unknown, "request", f"an object of {', '.join(keys)}", unknown[:1])
