@@ -35,11 +35,11 @@ def rows() -> Iterator[Row]:
         ours, theirs = folder / "ours.parquet", folder / "theirs.parquet"
         yield from _in_parts(log, ours, theirs)
         yield info(
-            "bytes a row of the counts", ours.stat().st_size / CountTable.open(ours).rows, "bytes"
+            "bytes per row of the counts", ours.stat().st_size / CountTable.open(ours).rows, "bytes"
         )
         yield from _onto_documents(ours)
         yield from _in_one(log, ours, theirs)
-        yield info("bytes a row of the log", _size(folder / "log") / ROWS, "bytes")
+        yield info("bytes per row of the log", _size(folder / "log") / ROWS, "bytes")
         yield from _with_sessions(log, ours, theirs)
         yield from _with_text(folder)
         yield from _memory(folder)

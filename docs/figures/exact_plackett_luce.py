@@ -24,7 +24,7 @@ Points = list[dict[str, Any]]
 
 
 def queries(documents: int, spread: float, count: int) -> tuple[Floats, Floats]:
-    """Scores and slopes, one row a query."""
+    """Scores and slopes, one row per query."""
     rng = np.random.default_rng(documents)
     return spread * rng.normal(size=(count, documents)), rng.normal(size=(count, documents))
 
@@ -35,7 +35,7 @@ def relative(gradient: Floats, exact: Floats) -> float:
 
 
 def coordinates(method: str) -> Callable[..., Floats]:
-    """A coordinate-conditional sampler that draws anew at each call."""
+    """A coordinate-conditional sampler that draws again at each call."""
     seeds = itertools.count()
 
     def draw(scores: Floats, weights: Floats, slope: Floats, samples: int) -> Floats:

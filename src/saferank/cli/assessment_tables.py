@@ -54,12 +54,12 @@ def _print_exposures(report: ExposureReport) -> None:
         ("pairwise disparity of documents", old.disparity, new.disparity),
         ("expected-exposure loss", old.expected_exposure_loss, new.expected_exposure_loss),
     ]
-    told = [
+    lines = [
         (name, f"{before:.4g}", f"{after:.4g}")
         for name, before, after in measures
         if before is not None and after is not None
     ]
-    print_table("Fairness of exposure", ("what", "production", "new"), told)
+    print_table("Fairness of exposure", ("what", "production", "new"), lines)
 
 
 def _share(value: float | None) -> str:
@@ -180,8 +180,8 @@ def _guard_rows(certificate: Certificate) -> list[tuple[str, object]]:
         (f"with the guard: {left}{by}", f"{certificate.guard_mixing:.1%}"),
     ]
     if certificate.guard_holdout:
-        held = f"{certificate.guard_holdout:.1%}"
-        rows.append(("with the guard: sessions that production keeps at least", held))
+        holdout = f"{certificate.guard_holdout:.1%}"
+        rows.append(("with the guard: sessions that production keeps at least", holdout))
     gain, kept = certificate.guard_gain, certificate.guard_gain_kept
     if gain is not None and kept is not None:
         text = f"{kept:+.4g} of {gain:+.4g}"

@@ -58,8 +58,8 @@ class Feedback:
         for part in parts:
             name, sign, value = part.partition("<=" if self.amount else "=")
             name = name.strip()
-            known = name and name not in kinds and len(kinds) < _MOST_KINDS
-            require(bool(known), "feedback", _RULE, self.text[:80])
+            fresh = name and name not in kinds and len(kinds) < _MOST_KINDS
+            require(bool(fresh), "feedback", _RULE, self.text[:80])
             kinds[name] = _number(value, self.text) if sign else 1.0
         return kinds
 

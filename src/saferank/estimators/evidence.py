@@ -65,12 +65,14 @@ class Evidence:
         def of(values: Floats | None) -> Floats | None:
             return None if values is None else values[positions]
 
-        known = self.propensities
+        whole = self.propensities
         return replace(
             self,
             counts=self.counts.subset(queries),
             propensities=Propensities(
-                known.rho[positions], known.omega[positions], known.seen[positions]
+                whole.rho[positions],
+                whole.omega[positions],
+                whole.seen[positions],
             ),
             predictions=of(self.predictions),
             shown=of(self.shown),

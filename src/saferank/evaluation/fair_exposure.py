@@ -204,17 +204,17 @@ def merits_by_clicks(
     counts = evidence.counts
     sessions = flat.repeat_per_document(counts.sessions, counts.offsets)
     hidden = sessions * evidence.propensities.rho < LEAST_LOOKS
-    found: list[Interval | None] = []
+    intervals: list[Interval | None] = []
     for name in names:
         inside = (groups.codes == groups.names.index(name)).astype(np.float64)
         visits = inside * sessions
         if visits[hidden].sum() > NEVER_SHOWN * visits.sum() or visits.sum() == 0:
-            found.append(None)
+            intervals.append(None)
             continue
         evaluation = evaluate_exposures(
             np.where(hidden, 0.0, inside), np.zeros_like(inside), evidence,
             estimator=estimator, control="none",
         )  # fmt: skip
-        told = evaluation.support.refusal() is None
-        found.append(interval(evaluation.new, method, confidence) if told else None)
-    return tuple(found)
+        supported = evaluation.support.refusal() is None
+        intervals.append(interval(evaluation.new, method, confidence) if supported else None)
+    return tuple(intervals)

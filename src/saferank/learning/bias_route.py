@@ -105,9 +105,9 @@ class _Ways:
         weakest = links.weakest
         if links.identified and (weakest is None or weakest[2] >= WEAK_LINK):
             return {}
-        known = self._known()
-        if known is not None and (self.kind == "position" or self._describes()):
-            return self._by_policy(known, _few(links))
+        policy = self._known()
+        if policy is not None and (self.kind == "position" or self._describes()):
+            return self._by_policy(policy, _few(links))
         if links.identified:
             return {}
         if self._describes():
@@ -129,23 +129,23 @@ class _Ways:
             self.counts, self.data.production, self.policy, features=self.data.features
         )
 
-    def _by_policy(self, known: KnownPolicy | None, few: str) -> dict[str, Any]:
-        if known is None:
+    def _by_policy(self, policy: KnownPolicy | None, few: str) -> dict[str, Any]:
+        if policy is None:
             raise InputError(
                 "production's policy is not known: say that lists were in random order (--policy "
                 "uniform), or count with recorded propensities (--column propensity=NAME)."
             )
         if not self._describes():
-            return {"policy": replace(known, why=f"{few}{known.why}")}
+            return {"policy": replace(policy, why=f"{few}{policy.why}")}
         assert self.data is not None
         name = self.scorer or default_scorer()
         learn = self.counts.part("learn")
         predicted = cross_fitted(self.data, learn, scorer=name, units=learn.cluster, seed=self.seed)
         why = (
-            f"{few}{known.why} Relevance is predicted by features ({name}, cross-fitted), and "
+            f"{few}{policy.why} Relevance is predicted by features ({name}, cross-fitted), and "
             "differs between ranks by no more than chance."
         )
-        return {"policy": replace(known, why=why, predicted=predicted)}
+        return {"policy": replace(policy, why=why, predicted=predicted)}
 
 
 def _few(links: Identifiability) -> str:

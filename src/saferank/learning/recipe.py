@@ -111,8 +111,8 @@ class Recipe:
         require(floored, "keep", rule, self.objective)
         assert self.keep is not None
         floor = min(self.keep, LEARNED_FLOOR)
-        known = self.delta in (None, floor)
-        require(known, "delta", f"left out, as `keep` sets it to {floor}", self.delta)
+        unset = self.delta in (None, floor)
+        require(unset, "delta", f"left out, as `keep` sets it to {floor}", self.delta)
         away = start_given and self.start == "scratch"
         require(not away, "start", "production or add with `keep`", self.start)
         return replace(

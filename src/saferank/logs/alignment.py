@@ -316,14 +316,14 @@ class _Tables:
         each = self.parts.by_query
         if each is None or "cluster" not in each.columns:
             return None
-        known = each.inner_join(self.queries, each.query_id == self.queries.query_key)
-        found = known.filter(known.cluster.notnull()).select("query", "cluster").to_pyarrow()
-        if found.num_rows == 0:
+        matched = each.inner_join(self.queries, each.query_id == self.queries.query_key)
+        users = matched.filter(matched.cluster.notnull()).select("query", "cluster").to_pyarrow()
+        if users.num_rows == 0:
             return None
-        names, number = np.unique(found["cluster"].to_numpy().astype(str), return_inverse=True)
+        names, number = np.unique(users["cluster"].to_numpy().astype(str), return_inverse=True)
         # queries that several users share, and those without sessions, are on their own
         cluster = names.size + np.arange(self.items.queries)
-        cluster[np.asarray(found["query"])] = number
+        cluster[np.asarray(users["query"])] = number
         return cluster
 
     def sessions(self, top: int) -> tuple[Ints, Ints]:
@@ -381,7 +381,7 @@ def _tables(
         items = _counted_items(table) if items is None else items
         query_ids, doc_ids = items.ids()
         places = pa.array(np.arange(items.queries))
-        known = pa.table({"query_key": pa.array(query_ids), "query": places})
+        by_query = pa.table({"query_key": pa.array(query_ids), "query": places})
         of_query = flat.query_of(items.offsets)
         pairs = pa.table(
             {
@@ -391,7 +391,7 @@ def _tables(
             }
         )
         parts = parts_of(running, table, counts.split, spill)
-        parts, queries = _same_kind(parts, "query_id", running.table("queries", known))
+        parts, queries = _same_kind(parts, "query_id", running.table("queries", by_query))
         parts, documents = _same_kind(parts, "doc_id", running.table("documents", pairs))
         _check_twice(documents)
         yield _Tables(

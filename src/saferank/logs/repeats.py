@@ -30,13 +30,13 @@ def find_repeats(engine: Engine, log: Log, sessions: int) -> Repeats | None:
         return None
     spans = rank_spans(log, bits, engine.name)
     several = spans.first < spans.last
-    found = engine.fetch(
+    rows = engine.fetch(
         spans.agg(
             looked_at=spans.session_id.nunique(),
             repeating=spans.session_id.nunique(where=several),
         )
     ).to_pylist()[0]
-    if not found["repeating"]:
+    if not rows["repeating"]:
         return None
     ordered = spans.filter(several).order_by("session_id", "query_id", "doc_id")
     row = engine.fetch(ordered.limit(1)).to_pylist()[0]
@@ -44,7 +44,7 @@ def find_repeats(engine: Engine, log: Log, sessions: int) -> Repeats | None:
         f"session_id {row['session_id']!r} shows {row['doc_id']!r} at ranks {row['first']} and "
         f"{row['last']} of query_id {row['query_id']!r}"
     )
-    return Repeats(found["repeating"], found["looked_at"], example)
+    return Repeats(rows["repeating"], rows["looked_at"], example)
 
 
 def rank_spans(log: Log, bits: int, engine: str) -> Any:

@@ -84,10 +84,10 @@ def columns_of(
     'position'
     """
     mapping = dict(columns or {})
-    known = tuple(dict.fromkeys((*NAMES, *(feedback.feedback.kinds if feedback else ()))))
-    unknown = sorted(set(mapping) - set(known))
-    require(not unknown, "column", f"one of {', '.join(known)}", ", ".join(unknown))
-    return {name: mapping.get(name, name) for name in known}
+    named = tuple(dict.fromkeys((*NAMES, *(feedback.feedback.kinds if feedback else ()))))
+    unknown = sorted(set(mapping) - set(named))
+    require(not unknown, "column", f"one of {', '.join(named)}", ", ".join(unknown))
+    return {name: mapping.get(name, name) for name in named}
 
 
 def read_log(

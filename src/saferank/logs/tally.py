@@ -153,12 +153,12 @@ def added_sessions(tables: Sequence[Any]) -> Any:
     import ibis
 
     parted = all("judged" in table.columns for table in tables)
-    known = all("cluster" in table.columns for table in tables)
+    clustered = all("cluster" in table.columns for table in tables)
     keys = ["query_id", *(["judged"] if parted else [])]
     said = [
         table.group_by(keys).agg(
             sessions=table.sessions.max(),
-            **_said_cluster(table, known),
+            **_said_cluster(table, clustered),
             uneven=(table.sessions.min() != table.sessions.max())
             | (table.sessions.count() < table.count()),
         )
@@ -172,15 +172,15 @@ def added_sessions(tables: Sequence[Any]) -> Any:
         each.group_by("query_id").agg(
             sessions=total(each.sessions),
             **part,
-            **_said_cluster(each, known),
+            **_said_cluster(each, clustered),
             uneven=each.count(where=each.uneven),
         )
     )
 
 
-def _said_cluster(table: Any, known: bool) -> dict[str, Any]:
+def _said_cluster(table: Any, clustered: bool) -> dict[str, Any]:
     """The user of a query, where all rows say the same one."""
-    if not known:
+    if not clustered:
         return {}
     column = table.cluster
     same = (column.min() == column.max()) & (column.count() == table.count())

@@ -192,9 +192,9 @@ class _Ubi:
     def lists(self, shown: str) -> tuple[Any, str]:
         """query_id, doc_id and rank of what was shown, and what tells it."""
         hits = self.asked.hits
-        told = self.asked.count(where=hits.notnull()).to_pyarrow().as_py()
-        if shown == "hits" or (shown == "auto" and told):
-            require(told > 0, "queries", f"with `{_HITS[0]}`", "none that has them")
+        listed = self.asked.count(where=hits.notnull()).to_pyarrow().as_py()
+        if shown == "hits" or (shown == "auto" and listed):
+            require(listed > 0, "queries", f"with `{_HITS[0]}`", "none that has them")
             flat = self.asked.select("query_id", "hits").unnest("hits", offset="place")
             ranks = flat.filter(flat.hits.notnull(), flat.query_id.notnull()).group_by(
                 "query_id", doc_id="hits"
@@ -238,19 +238,19 @@ class _Ubi:
         """Columns of actions on shown documents, the click first; refused where there is none."""
         linked = self.linked
         on_lists = linked.semi_join(lists, ["query_id", "doc_id"])
-        known = on_lists.filter(
+        matching = on_lists.filter(
             on_lists.action_name.notnull(), on_lists.action_name != self.impression
         )
-        counted = known.group_by("action_name").agg(n=known.count())
+        counted = matching.group_by("action_name").agg(n=matching.count())
         some = counted.order_by(counted.n.desc(), "action_name").limit(MOST_ACTIONS + 1)
-        found = [row["action_name"] for row in some.to_pyarrow().to_pylist()]
-        if click not in found:
-            listed = ", ".join(found[:6]) or "none"
+        actions = [row["action_name"] for row in some.to_pyarrow().to_pylist()]
+        if click not in actions:
+            listed = ", ".join(actions[:6]) or "none"
             raise InputError(
                 f"`click` must be an action on a shown document; got {click!r}, and there are: "
                 f"{listed}. Name it with --click."
             )
-        rest = [name for name in found[:MOST_ACTIONS] if name != click]
+        rest = [name for name in actions[:MOST_ACTIONS] if name != click]
         columns = [name if name not in _OWN else f"action_{name}" for name in rest]
         return {"click": click, **dict(zip(columns, rest, strict=True))}
 

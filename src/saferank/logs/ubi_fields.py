@@ -31,14 +31,14 @@ def ubi_table(engine: DuckDB, files: Files, names: Sequence[str], **paths: Seque
         table = engine.read_json(files.paths, {**columns, _SOURCE: _spelled(tree)})
     else:
         table = engine.read(files)
-    found = {key: _first(table, each) for key, each in wanted.items()}
+    fields = {key: _first(table, each) for key, each in wanted.items()}
     required = wanted[names[0]][0]
-    if found[names[0]] is None:
+    if fields[names[0]] is None:
         raise InputError(
             f"`{Path(files.paths[0]).name}` must have the field `{required}` of User Behavior "
             f"Insights; it has {', '.join(table.columns[:8])}."
         )
-    return table.select(**{key: _typed(column, key) for key, column in found.items()})
+    return table.select(**{key: _typed(column, key) for key, column in fields.items()})
 
 
 def _struct(paths: Sequence[str]) -> dict[str, Any]:

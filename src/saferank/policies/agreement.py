@@ -46,7 +46,7 @@ class ProductionCheck:
     """Impressions of each query."""
     level: float
     one_list: float
-    """Share of the seen queries that show one document a rank, always the same."""
+    """Share of the seen queries that show one document per rank, always the same."""
 
     @property
     def tested(self) -> int:

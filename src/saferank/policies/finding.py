@@ -52,9 +52,9 @@ class PolicyFinding:
         """The finding; none where nothing is known, a problem where the log contradicts."""
         name = "production's policy"
         try:
-            known = known_policy(counts, scores, self.said, features=features)
+            policy = known_policy(counts, scores, self.said, features=features)
         except InputError as error:
             return Finding(name, self.said, "problem", str(error), "Say what it does, or nothing.")
-        if known is None:
+        if policy is None:
             return None
-        return Finding(name, self.said, "good", f"{known.why} Ranks can be compared through it.")
+        return Finding(name, self.said, "good", f"{policy.why} Ranks can be compared through it.")

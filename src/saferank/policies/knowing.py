@@ -66,9 +66,9 @@ def known_policy(
         return None
     everything = counts.part("all")
     if said == "recorded" or (said == "auto" and counts.propensity is not None):
-        known, contradiction = _recorded(everything)
-        if known is not None:
-            return known
+        confirmed, contradiction = _recorded(everything)
+        if confirmed is not None:
+            return confirmed
         if said == "recorded":
             raise InputError(f"`policy` must be what made the log: {contradiction}")
     kind = {"uniform": "uniform", "score": "sampled", "auto": "auto"}[said]

@@ -46,8 +46,8 @@ def random_order_p_value(counts: Counts, features: Array) -> float | None:
     ranks = counts.impressions[rows].argmax(axis=1).astype(np.float64)
     centred = ranks - _means(ranks, query)[query]
     with np.errstate(invalid="ignore"):
-        found = [_surprise(features[rows, j], centred, query) for j in range(features.shape[1])]
-    surprise = [one for one in found if np.isfinite(one)]
+        surprises = [_surprise(features[rows, j], centred, query) for j in range(features.shape[1])]
+    surprise = [one for one in surprises if np.isfinite(one)]
     if not surprise:
         return None
     return float(min(1.0, 2 * norm.sf(max(surprise)) * len(surprise)))

@@ -47,12 +47,12 @@ def by_propensities(counts: Counts) -> tuple[ProductionPolicy, ProductionFit]:
     most = float(flat.query_sums(recorded, counts.offsets).max(initial=0.0))
     recorded = of_sessions(recorded, counts, filled)
     policy = replace(ProductionPolicy.recorded(recorded, counts.offsets), filled=filled)
-    told = told_share(counts, recorded, filled)
+    share = told_share(counts, recorded, filled)
     if most > 1.001:
         problem = f"those of one rank add up to {most:.3g}"
-    elif told < TOLD:
+    elif share < TOLD:
         problem = (
-            f"they tell {told:.1%} of what production may show, as the log has them only for what "
+            f"they tell {share:.1%} of what production may show, as the log has them only for what "
             f"was shown"
         )
     else:
@@ -118,9 +118,14 @@ class _Cells:
             flat.query_sums(counts.impressions, counts.offsets), counts.offsets
         )
         chance = np.minimum(recorded / np.maximum(sums, _TINY), 1.0)
-        told = (recorded > 0) & (counts.impressions > 0) & (chance < 1)
+        seen = (recorded > 0) & (counts.impressions > 0) & (chance < 1)
         query = np.broadcast_to(flat.query_of(counts.offsets)[:, None], recorded.shape)
-        return cls(query[told], counts.impressions[told], trials[told], chance[told])
+        return cls(
+            query[seen],
+            counts.impressions[seen],
+            trials[seen],
+            chance[seen],
+        )
 
     def moments(self) -> tuple[Floats, Floats]:
         """Mean and variance of impressions, given that there is one."""
@@ -172,10 +177,10 @@ def _by_spread(cells: _Cells, queries: int) -> float | None:
     first and their own spread is taken: it needs a number of them.
     """
     mean, variance = cells.moments()
-    known = variance > _TINY
-    excess = ((cells.shown - mean) ** 2 - variance)[known] / variance[known]
-    sums = np.bincount(cells.query[known], excess, queries)
-    seen = np.bincount(cells.query[known], minlength=queries) > 0
+    varies = variance > _TINY
+    excess = ((cells.shown - mean) ** 2 - variance)[varies] / variance[varies]
+    sums = np.bincount(cells.query[varies], excess, queries)
+    seen = np.bincount(cells.query[varies], minlength=queries) > 0
     each = sums[seen]
     if each.size < _QUERIES or not each.any():
         return None

@@ -49,11 +49,11 @@ def doubt_chart(assessment: Assessment) -> Any:
         ),
     )  # fmt: skip
     y = alt.Y("share:Q", title="share of production's utility", axis=_percent())
-    told = [alt.Tooltip("doubt:Q", format=".0%"), alt.Tooltip("share:Q", format=".1%")]
+    tooltips = [alt.Tooltip("doubt:Q", format=".0%"), alt.Tooltip("share:Q", format=".1%")]
     certain = alt.Chart({"values": rows}).mark_area(
         line={"color": BLUE, "strokeWidth": 2.5}, color=BLUE, opacity=0.18,
         point={"color": BLUE, "filled": True, "size": 45},
-    ).encode(x=x, y=y, tooltip=told)  # fmt: skip
+    ).encode(x=x, y=y, tooltip=tooltips)  # fmt: skip
     without = alt.Chart({"values": [{"doubt": ANY, "share": curve.unbounded}]}).mark_point(
         color=BLUE, filled=True, size=110, shape="square"
     ).encode(x="doubt:Q", y="share:Q", tooltip=[alt.Tooltip("share:Q", format=".1%")])  # fmt: skip
@@ -87,11 +87,11 @@ def _marks_of_doubt(assessment: Assessment) -> list[Any]:
 def _point(row: dict[str, float], shape: str, colour: str) -> Any:
     import altair as alt
 
-    told = [alt.Tooltip("doubt:Q", format=".0%"), alt.Tooltip("share:Q", format=".1%")]
+    tooltips = [alt.Tooltip("doubt:Q", format=".0%"), alt.Tooltip("share:Q", format=".1%")]
     chart = alt.Chart({"values": [row]}).mark_point(
         shape=shape, size=220, filled=True, color=colour, stroke="white", strokeWidth=1.5, opacity=1
     )
-    return chart.encode(x="doubt:Q", y="share:Q", tooltip=told)
+    return chart.encode(x="doubt:Q", y="share:Q", tooltip=tooltips)
 
 
 def _wanted(share: float) -> str:

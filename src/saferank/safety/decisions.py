@@ -134,8 +134,8 @@ class ClickTest:
             )
         if self.flatters:
             return f"{text}, on the {self.sessions:,} sessions it learned from: this flatters it"
-        known = "that it did not learn from" if self.independent else "taken to be new to it"
-        text = f"{text}, on {self.sessions:,} sessions {known}"
+        sessions = "that it did not learn from" if self.independent else "taken to be new to it"
+        text = f"{text}, on {self.sessions:,} sessions {sessions}"
         if robust and not worse and self.doubts is not None:
             return f"{text}; {certainty(self.doubts)}"
         return text

@@ -47,12 +47,12 @@ def report_exposures(
     groups, listed = groups_of(data), report.groups[:CLICKS_FOR]
     method, confidence = rule.interval, rule.confidence
     names = tuple(group.name for group in listed)
-    found = merits_by_clicks(groups, names, evidence, method=method, confidence=confidence)
-    told = tuple(
+    merits = merits_by_clicks(groups, names, evidence, method=method, confidence=confidence)
+    groups_told = tuple(
         replace(group, merit_by_clicks=merit)
-        for group, merit in zip(listed, found, strict=True)
+        for group, merit in zip(listed, merits, strict=True)
     )  # fmt: skip
-    return replace(report, groups=(*told, *report.groups[CLICKS_FOR:]))
+    return replace(report, groups=(*groups_told, *report.groups[CLICKS_FOR:]))
 
 
 def _merit(ranker: Policy, served: Served) -> tuple[Floats | None, str | None]:

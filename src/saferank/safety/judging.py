@@ -78,12 +78,12 @@ def production_as_said(
         else check_table(counts.part("all"), made.rank_probabilities(counts.ranks)).fits
     )
     how = "as production's" if logged_by is None else "apart from production's"
-    told = {
+    policies = {
         None: "could not be tested",
         True: "agrees with the log",
         False: "is contradicted by it",
     }
-    sentence = f"The policy that made the log was given, {how}; it {told[fits]}."
+    sentence = f"The policy that made the log was given, {how}; it {policies[fits]}."
     return shown, ProductionFit(shown.kind, fits, sentence, asked_for=True)
 
 

@@ -242,11 +242,11 @@ def _numbers(fields: dict[str, str], key: str, leaves: int, name: str) -> Array:
         pattern = _THRESHOLDS
     fits = pattern.fullmatch(words) is not None or words == ""
     require(fits, f"{name}: {key}", kind, words[:20])
-    found = words.split(" ") if words else []
-    require(len(found) == count, f"{name}: {key}", f"complete, {count} numbers", len(found))
-    numbers = np.array(found, dtype=np.float64)
+    texts = words.split(" ") if words else []
+    require(len(texts) == count, f"{name}: {key}", f"complete, {count} numbers", len(texts))
+    numbers = np.array(texts, dtype=np.float64)
     inside = np.abs(numbers) < (2.0**31 if whole else np.inf)
-    inside |= np.isin(found, ("inf", "-inf"))
+    inside |= np.isin(texts, ("inf", "-inf"))
     _require_all(inside, numbers, f"{name}: {key}", "in range")
     return numbers.astype(np.int64) if whole else numbers
 

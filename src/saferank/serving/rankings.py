@@ -226,10 +226,10 @@ class _Shown:
             "score": pa.array(np.where(is_new, self.new[shown], self.old[shown])),
         }
         if self.guard is not None and not self.guard.blind:
-            known = self.guard.propensities(self.data)
-            told = rank < known.shape[1]  # beyond the ranks of the promise none is known
-            chance = known[shown, np.minimum(rank, known.shape[1] - 1)]
-            columns["propensity"] = pa.array(chance, mask=~told)
+            propensities = self.guard.propensities(self.data)
+            within = rank < propensities.shape[1]  # beyond the ranks of the promise none is known
+            chance = propensities[shown, np.minimum(rank, propensities.shape[1] - 1)]
+            columns["propensity"] = pa.array(chance, mask=~within)
         if self.guard is not None and self.guard.mixes:
             columns["arm"] = pa.array(np.where(is_new, "new", "production"))
             columns["share"] = pa.array(np.array([row[2] for row in rows])[owner])

@@ -158,8 +158,8 @@ def policy_sums(
 def canonical_of(sums: Sums, *, trust: bool) -> tuple[Floats, Floats]:
     """Slopes and intercepts against the reference; NaN where they cannot be told."""
     rate = sums.rate()
-    told = sums.slope() if trust else rate
-    slope = _ratio(told[..., 0], told[..., 1])
+    level = sums.slope() if trust else rate
+    slope = _ratio(level[..., 0], level[..., 1])
     slope = np.where(slope > 0, slope, np.nan)
     return slope, rate[..., 0] - slope * rate[..., 1] if trust else np.where(slope > 0, 0.0, np.nan)
 

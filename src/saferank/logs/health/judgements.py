@@ -225,14 +225,14 @@ def duplicates(report: CountReport, has_sessions: bool) -> Finding:
 
 def repeats(report: CountReport) -> list[Finding]:
     """Documents at several ranks of one session, where there are any."""
-    found = report.repeats
-    if found is None:
+    repeated = report.repeats
+    if repeated is None:
         return []
     advice = (
         "A session is one list: use the id of the request, or leave out blocks that show results "
         "a second time (--where). They are counted at each rank."
     )
-    return [Finding("repeated documents", found.sessions, "warning", f"{found}.", advice)]
+    return [Finding("repeated documents", repeated.sessions, "warning", f"{repeated}.", advice)]
 
 
 def robots(report: CountReport, suspects: Robots) -> Finding:

@@ -60,9 +60,9 @@ class Meters:
 
     def answered(self, route: str, status: int, seconds: float) -> None:
         """A request was answered."""
-        known = route if route in ROUTES else "other"
-        self._requests.labels(known, str(status)).inc()
-        self._seconds.labels(known).observe(seconds)
+        label = route if route in ROUTES else "other"
+        self._requests.labels(label, str(status)).inc()
+        self._seconds.labels(label).observe(seconds)
 
     def shown(self, ranker: str, arm: str, share: float, documents: int) -> None:
         """A list was shown."""

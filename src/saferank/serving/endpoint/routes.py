@@ -296,8 +296,8 @@ def _click(record: Any, now: float) -> Click:
     valid = isinstance(record, dict) and set(record) == {"request_id", "doc_id"}
     require(valid, "clicks", "objects of request_id and doc_id", record)
     request = record["request_id"]
-    known = isinstance(request, str) and 0 < len(request) <= LONGEST_ID and "\x1f" not in request
-    require(known, "request_id", "that of an answer", request)
+    usable = isinstance(request, str) and 0 < len(request) <= LONGEST_ID and "\x1f" not in request
+    require(usable, "request_id", "that of an answer", request)
     return Click(request, check_id(record["doc_id"], "doc_id"), now)
 
 

@@ -91,8 +91,8 @@ class ServedRun:
             return self.serving.deployed
         guard = self.guard
         text = "share that keeps the promise" if guard.blind else f"guard, {guard.mode}"
-        held = f", {guard.holdout:.1%} held out" if guard.holdout else ""
-        return text + held
+        holdout = f", {guard.holdout:.1%} held out" if guard.holdout else ""
+        return text + holdout
 
     def describe(self) -> dict[str, Any]:
         """What requests must bring, for people and programs."""

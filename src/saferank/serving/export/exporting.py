@@ -79,12 +79,12 @@ class ExportReport:
 
     def sentences(self) -> list[str]:
         """The report for people."""
-        told = [
+        sentences = [
             f"{check.engine}: {self.rows - check.rows_apart:,} of {self.rows:,} rows as the ranker "
             f"scores them; largest difference {check.largest_difference:.2g}."
             for check in self.checks
         ]
-        return [*told, *self.notes]
+        return [*sentences, *self.notes]
 
 
 def export(

@@ -56,8 +56,8 @@ class LightGBMText(Target):
     def scores(self, path: Path, parity: Parity) -> dict[str, Floats]:
         """By LightGBM's rule, and by LightGBM and Treelite where they are installed."""
         scorer = TreeScorer.read(path, parity.features.shape[1])
-        found = {"LightGBM's rule": scorer.scores(parity.features)}
-        return found | _by_lightgbm(scorer, parity) | _by_treelite(scorer, parity)
+        scores = {"LightGBM's rule": scorer.scores(parity.features)}
+        return scores | _by_lightgbm(scorer, parity) | _by_treelite(scorer, parity)
 
 
 class LightGBMJson(Target):

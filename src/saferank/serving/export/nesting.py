@@ -85,12 +85,12 @@ def flatten(root: Any, read: Callable[[Any], Split | float], rule: Rule) -> Flat
             row = list(rows[parent])
             row[3 + side] = place
             rows[parent] = tuple(row)  # type: ignore[assignment]
-        found = read(node)
-        if isinstance(found, Split):
-            rows.append((found.feature, found.threshold, found.missing_left, place, place, 0.0))
-            waiting += [(found.right, place, 1), (found.left, place, 0)]
+        parsed = read(node)
+        if isinstance(parsed, Split):
+            rows.append((parsed.feature, parsed.threshold, parsed.missing_left, place, place, 0.0))
+            waiting += [(parsed.right, place, 1), (parsed.left, place, 0)]
         else:
-            rows.append((-1, 0.0, False, place, place, found))
+            rows.append((-1, 0.0, False, place, place, parsed))
     columns = [np.array(column) for column in zip(*rows, strict=True)]
     feature, threshold, missing, left, right, value = columns
     kind = rule.number
@@ -141,17 +141,17 @@ def field(record: Any, name: str) -> Any:
 
 def fields(record: Any, name: str) -> list[Any]:
     """A field of a JSON object that must be a list."""
-    found = field(record, name)
-    require(isinstance(found, list), name, "a list in the file", type(found).__name__)
-    return list(found)
+    value = field(record, name)
+    require(isinstance(value, list), name, "a list in the file", type(value).__name__)
+    return list(value)
 
 
 def number(value: Any) -> float:
     """A finite number, or the text of one."""
     try:
-        found = float(value)
-        if isinstance(value, bool) or not math.isfinite(found):
+        parsed = float(value)
+        if isinstance(value, bool) or not math.isfinite(parsed):
             raise TypeError
-        return found
+        return parsed
     except (TypeError, ValueError) as error:
         raise InputError(f"a number was expected in the file; got {str(value)[:40]!r}.") from error

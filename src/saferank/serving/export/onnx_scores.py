@@ -67,8 +67,8 @@ def _within_query(graph: Graph, features: str) -> str:
     gap = graph.op("IsNaN", values)
 
     def end(kind: str, filled: float) -> str:
-        known = graph.op("Where", gap, graph.constant(filled), values)
-        return graph.op(kind, known, axes=[0], keepdims=1)
+        filled_in = graph.op("Where", gap, graph.constant(filled), values)
+        return graph.op(kind, filled_in, axes=[0], keepdims=1)
 
     low, high = end("ReduceMin", np.inf), end("ReduceMax", -np.inf)
     wider = graph.op("Greater", high, low)
@@ -118,8 +118,8 @@ def forest(graph: Graph, features: str, trees: Sequence[RawTree]) -> str:
         zero = onnx().helper.make_tensor("zero", onnx().TensorProto.DOUBLE, [1], [0.0])
         return graph.op("ConstantOfShape", graph.count(features), value=zero)
     values = graph.cast(features, "DOUBLE")
-    found = graph.op("TreeEnsembleRegressor", values, domain="ai.onnx.ml", **_ensemble(trees))
-    both = graph.cast(found, "DOUBLE")
+    scores = graph.op("TreeEnsembleRegressor", values, domain="ai.onnx.ml", **_ensemble(trees))
+    both = graph.cast(scores, "DOUBLE")
     return graph.op("ReduceSum", both, graph.constant([1], np.int64), keepdims=0)
 
 

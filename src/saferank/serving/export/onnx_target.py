@@ -37,19 +37,19 @@ class Onnx(Target):
     def write(self, source: Source, path: Path) -> list[str]:
         """Write the graph."""
         path.write_bytes(model_of(source).SerializeToString())
-        told = category_codes(source)
+        codes = category_codes(source)
         if source.guard is not None and source.guard.blind:
-            told.append(
+            codes.append(
                 "What production does is known from the log only: give `production` the order of "
                 "the list that it made, for instance minus the rank of each document."
             )
-        return told
+        return codes
 
     def scores(self, path: Path, parity: Parity) -> dict[str, Floats]:
         """By ONNX Runtime, list by list; rankings and shares are checked on the way."""
         session = _session(path)
-        found = [_run(session, parity, query) for query in range(parity.offsets.size - 1)]
-        return {"ONNX Runtime": np.concatenate(found)}
+        outputs = [_run(session, parity, query) for query in range(parity.offsets.size - 1)]
+        return {"ONNX Runtime": np.concatenate(outputs)}
 
 
 def model_of(source: Source) -> Any:
@@ -59,14 +59,14 @@ def model_of(source: Source) -> Any:
         "features": ("FLOAT", ["documents", len(source.names)])
     }
     outputs: dict[str, tuple[str, list[Any]]] = {"scores": ("DOUBLE", ["documents"])}
-    found = scores(graph, "features", source)
+    scored = scores(graph, "features", source)
     shown = source.guard is not None and source.guard.production_kind != "uniform"
     if ranker.adds_production or shown:
         inputs["production"] = ("DOUBLE", ["documents"])
     if ranker.adds_production:
         temperature = graph.constant(ranker.production_temperature)
-        found = graph.op("Add", found, graph.op("Div", "production", temperature))
-    graph.rename(found, "scores")
+        scored = graph.op("Add", scored, graph.op("Div", "production", temperature))
+    graph.rename(scored, "scores")
     if source.guard is not None:
         if "sampled" in (source.guard.deployed, source.guard.production_deployed):
             inputs["uniforms"] = ("DOUBLE", ["documents"])
@@ -122,19 +122,19 @@ def _run(session: Any, parity: Parity, query: int) -> Floats:
         values = session.run(names, {name: given[name] for name in wanted})
     except Exception as error:  # whatever its C++ raises
         raise InputError(f"the model does not take the parity file's rows; {error}") from error
-    found = dict(zip(names, values, strict=True))
-    require("scores" in found, "the model", "with an output `scores`", names)
+    outputs = dict(zip(names, values, strict=True))
+    require("scores" in outputs, "the model", "with an output `scores`", names)
     if parity.k is not None:
-        _check_ranking(found, parity, query)
-    return np.asarray(found["scores"], dtype=np.float64)
+        _check_ranking(outputs, parity, query)
+    return np.asarray(outputs["scores"], dtype=np.float64)
 
 
-def _check_ranking(found: dict[str, Any], parity: Parity, query: int) -> None:
+def _check_ranking(outputs: dict[str, Any], parity: Parity, query: int) -> None:
     """The ranking must be the first documents by their keys, in this order."""
     rows = slice(parity.offsets[query], parity.offsets[query + 1])
     values, kind = parity.scores[rows], parity.kinds[0]
     if parity.share is not None and parity.chance is not None:
-        share = float(np.asarray(found["share"]).reshape(-1)[0])
+        share = float(np.asarray(outputs["share"]).reshape(-1)[0])
         near = abs(share - parity.share[query]) <= SHARES
         require(near, "share", f"{parity.share[query]:.9g} in list {query}", share)
         if parity.chance[query] >= parity.share[query]:
@@ -143,7 +143,7 @@ def _check_ranking(found: dict[str, Any], parity: Parity, query: int) -> None:
     if kind != "sorted":
         assert parity.uniform is not None
         keys = values - np.log(-np.log(parity.uniform[rows]))
-    ranking = np.asarray(found["ranking"])
+    ranking = np.asarray(outputs["ranking"])
     assert parity.k is not None
     length = min(parity.k, keys.size)
     whole = np.unique(ranking).size == ranking.size == length

@@ -124,9 +124,9 @@ def _facts(file: Any, path: Path) -> dict[str, Any]:
 
 def _of_table(table: Any, facts: dict[str, Any], path: Path) -> Parity:
     def of(name: str) -> Any:
-        found = table[name].combine_chunks()
-        require(found.null_count == 0, f"column {name} of {path}", "without nulls", "some")
-        return found
+        column = table[name].combine_chunks()
+        require(column.null_count == 0, f"column {name} of {path}", "without nulls", "some")
+        return column
 
     query = of("query").to_numpy()
     ordered = query.size > 0 and bool(np.all(np.diff(query) >= 0))

@@ -108,8 +108,8 @@ def _read_node(inner: list[Any]) -> Split | float:
         if inner[0][0] == "output":
             return number(inner[0][1][0])
         (first, [feature]), (second, [threshold]), (_, left), (_, right) = inner
-        known = (first, second) == ("feature", "threshold")
-        require(known, "a split", "of feature and threshold", (first, second))
+        expected = (first, second) == ("feature", "threshold")
+        require(expected, "a split", "of feature and threshold", (first, second))
         return Split(int(feature) - 1, number(threshold), left, right)
     except InputError:
         raise

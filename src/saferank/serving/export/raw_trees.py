@@ -121,8 +121,8 @@ def _last_left(feature: Ints, threshold: Floats, scaling: Scaling) -> Ints:
         with np.errstate(over="ignore"):  # what is too large is infinite, and still in order
             scaled = columns.apply(of_keys(keys)[None, :])[0].astype(np.float64)
         scaled[np.abs(scaled) <= NEARLY_ZERO] = 0.0
-        found: npt.NDArray[np.bool_] = scaled <= threshold
-        return found
+        goes: npt.NDArray[np.bool_] = scaled <= threshold
+        return goes
 
     low = np.full(feature.size, -_LAST_KEY - 1)  # goes left, as it were
     high = np.full(feature.size, _LAST_KEY + 1)  # does not

@@ -177,7 +177,7 @@ def _network(source: Source) -> Any:
 
 def _normalized(columns: Features, features: list[Any]) -> Features:
     """The features after their normalizers, in single precision."""
-    found: Features = columns.copy()
+    scaled: Features = columns.copy()
     for place, one in enumerate(features):
         norm = one.get("norm")
         if norm is None:
@@ -189,8 +189,8 @@ def _normalized(columns: Features, features: list[Any]) -> Features:
         if kind == "MinMaxNormalizer":
             width = width - low
         with np.errstate(over="ignore"):
-            found[:, place] = (found[:, place] - low) / width
-    return found
+            scaled[:, place] = (scaled[:, place] - low) / width
+    return scaled
 
 
 def _by_layers(inputs: Features, layers: list[Any]) -> Floats:

@@ -152,9 +152,9 @@ class Source:
         """The same without production's score."""
         adds = self.ranker.adds_production
         require(adds, "correction", "of a ranker that adds to production's score", "another")
-        told = (
+        sentence = (
             f"These scores are to be added to production's, divided by "
             f"{self.ranker.production_temperature:g}."
         )
         plain = replace(self.ranker, adds_production=False)
-        return replace(self, ranker=plain, warnings=(*self.warnings, told))
+        return replace(self, ranker=plain, warnings=(*self.warnings, sentence))

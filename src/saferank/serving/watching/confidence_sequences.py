@@ -66,9 +66,9 @@ def confidence_sequence(
     require(planned > 0, "planned", "positive", planned)
     n = np.cumsum(np.asarray(observations, dtype=np.int64))
     total, square = np.cumsum(sums), np.cumsum(squares)
-    known = np.maximum(n, 1)
-    mean = total / known
-    variance = np.maximum(square / known - mean**2, 0.0)
+    counted = np.maximum(n, 1)
+    mean = total / counted
+    variance = np.maximum(square / counted - mean**2, 0.0)
     error = 1 - confidence
     ready = (n >= least) & (variance > 0)
     # the scale of the variance is that of the first look that says anything
@@ -76,7 +76,7 @@ def confidence_sequence(
     tightness = -2 * np.log(error)
     rho2 = (tightness + np.log(tightness) + 1) / (planned * scale)
     v = n * variance
-    width = np.sqrt(2 * (v + 1 / rho2) * np.log(np.sqrt(v * rho2 + 1) / error)) / known
+    width = np.sqrt(2 * (v + 1 / rho2) * np.log(np.sqrt(v * rho2 + 1) / error)) / counted
     width = np.where(ready, width, np.inf)
     return ConfidenceSequence(
         n,

@@ -132,7 +132,7 @@ def _lists(table: Any, names: Mapping[str, str], values: Sequence[str]) -> Any:
 def _experiment(engine: Engine, lists: Any, names: Sequence[str]) -> Experiment:
     sane = lists.session.notnull() & lists.new.notnull() & lists.share.between(0, 1)
     compared = sane & (lists.share > 0) & (lists.share < 1)
-    told = engine.fetch(
+    facts = engine.fetch(
         lists.agg(
             lists=lists.count(),
             sane=lists.count(where=sane),
@@ -140,10 +140,10 @@ def _experiment(engine: Engine, lists: Any, names: Sequence[str]) -> Experiment:
             new=lists.count(where=compared & lists.new),
         )
     ).to_pylist()[0]
-    if not told["compared"]:
+    if not facts["compared"]:
         raise InputError(
             "the log must have lists whose share of the new ranker is between 0 and 1: of "
-            f"{told['lists']:,} lists none compares the two."
+            f"{facts['lists']:,} lists none compares the two."
         )
     usable = lists.filter(compared)
     days, metrics = None, []
@@ -152,8 +152,8 @@ def _experiment(engine: Engine, lists: Any, names: Sequence[str]) -> Experiment:
         metrics.append(metric)
     assert days is not None
     return Experiment(
-        days, tuple(metrics), told["lists"], told["sane"] - told["compared"],
-        told["lists"] - told["sane"], told["new"],
+        days, tuple(metrics), facts["lists"], facts["sane"] - facts["compared"],
+        facts["lists"] - facts["sane"], facts["new"],
     )  # fmt: skip
 
 
@@ -174,9 +174,11 @@ def _metric(
         n=sessions.count(), x=sessions.x.sum(), xx=(sessions.x * sessions.x).sum(),
         old=sessions.old.sum(),
     )  # fmt: skip
-    found = {str(row["day"]): row for row in engine.fetch(daily).to_pylist()}
+    rows_by_day = {str(row["day"]): row for row in engine.fetch(daily).to_pylist()}
     columns = {
-        key: np.array([found[day][key] if day in found else 0 for day in days], dtype=np.float64)
+        key: np.array(
+            [rows_by_day[day][key] if day in rows_by_day else 0 for day in days], dtype=np.float64
+        )
         for key in ("n", "x", "xx", "old")
     }
     n = columns["n"].astype(np.int64)
@@ -191,8 +193,8 @@ def _means_before(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """The mean of the days before each day; the first day's own for the first."""
     centres, lists, total = {}, 0, 0.0
     for row in rows:
-        known = (lists, total) if lists else (row["lists"], row["total"])
-        centres[str(row["day"])] = known[1] / max(known[0], 1)
+        before = (lists, total) if lists else (row["lists"], row["total"])
+        centres[str(row["day"])] = before[1] / max(before[0], 1)
         lists, total = lists + row["lists"], total + row["total"]
     return centres
 

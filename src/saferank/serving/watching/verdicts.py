@@ -101,10 +101,10 @@ class Watch:
 
     def sentence(self) -> str:
         """The verdict and why, in one sentence."""
-        told = "; ".join(each.sentence() for each in self.watched)
+        sentences = "; ".join(each.sentence() for each in self.watched)
         if self.sessions < self.least:
             return f"Continue: {self.sessions:,} of the {self.least:,} sessions that are needed."
-        return f"{self.verdict.capitalize()}: {told}."
+        return f"{self.verdict.capitalize()}: {sentences}."
 
     def notes(self) -> list[str]:
         """What was left out, and what it assumes."""
