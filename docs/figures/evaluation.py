@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,10 +39,22 @@ ESTIMATORS: dict[str, tuple[Any, str]] = {
     "interpol, window 1": (interpolation(1), "by-rank"),
     "cips": (CLICK_ESTIMATORS["cips"], "none"),
     "cdr": (CLICK_ESTIMATORS["cdr"], "none"),
+    "rips": ("rips", "by-rank"),
+    "cascade-dr": ("cascade-dr", "by-rank"),
 }
 
 
-def rows(logs: int) -> Iterator[str]:
+def _log(
+    items: sr.data.RankingData, production: Any, users: Users, seed: int, fixed: bool, folder: str
+) -> Path:
+    path = Path(folder) / "log.parquet"
+    sr.clicks.simulate_rows(
+        items, production, users, SESSIONS, seed, path, deterministic=fixed, highest_grade=4
+    )
+    return path
+
+
+def rows(logs: int, folder: str) -> Iterator[str]:
     """One line per world and estimator."""
     items = sr.data.synthetic("small", queries=80, seed=2).train
     true = relevance(items.known_labels, 4)
@@ -56,13 +70,14 @@ def rows(logs: int) -> Iterator[str]:
         found: dict[str, list[tuple[float, bool]]] = {name: [] for name in ESTIMATORS}
         refused = dict.fromkeys(ESTIMATORS, False)
         for seed in range(logs):
-            counts = sr.clicks.simulate(items, production, users, SESSIONS, seed, **options)
+            log = _log(items, production, users, seed, fixed, folder)
+            counts, _ = sr.logs.align(sr.count(log, judge=0), items)
             for name, (estimator, control) in ESTIMATORS.items():
                 try:
                     result = evaluate_clicks(
                         new, items, counts, policy, estimator=estimator, control=control,
                         click_model=click_model, predictions=0.3 + 0.4 * true,
-                        deployed="sorted" if fixed else "sampled",
+                        deployed="sorted" if fixed else "sampled", log=log,
                     )  # fmt: skip
                 except InputError:
                     refused[name] = True
@@ -86,5 +101,6 @@ def _row(
 if __name__ == "__main__":
     print("| world | estimator | bias | error (RMSE) | 95 % interval holds |")
     print("| --- | --- | --- | --- | --- |")
-    for line in rows(int(sys.argv[1]) if len(sys.argv) > 1 else 100):
-        print(line, flush=True)
+    with tempfile.TemporaryDirectory() as place:
+        for line in rows(int(sys.argv[1]) if len(sys.argv) > 1 else 100, place):
+            print(line, flush=True)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,62 +13,21 @@ from saferank.clicks import ClickModel
 from saferank.counts import Counts
 from saferank.data import RankingData
 from saferank.errors import InputError, require
+from saferank.estimators.list_form import LIST_ESTIMATORS
 from saferank.estimators.rank_form import CLICK_ESTIMATORS, ClickEstimator, RankEvidence
 from saferank.estimators.session_form import SessionScore
-from saferank.evaluation.intervals import Interval, QueryScores, interval
+from saferank.evaluation.click_evaluation import ClickEvaluation
+from saferank.evaluation.clicks_by_list import evaluate_lists, list_evidence, read_lists
+from saferank.evaluation.intervals import QueryScores
 from saferank.evaluation.measuring import count_moments
 from saferank.evaluation.scored_policies import Deployed, Policy, all_scores, check_policy
+from saferank.evaluation.sessions import LogRows
 from saferank.evaluation.support import Support, effective_sessions
+from saferank.logs.sources import LogName
 from saferank.policies import ProductionPolicy
 from saferank.policies.production import chances_of_lists
 
 Control = Literal["none", "by-rank", "normalised"]
-
-
-@dataclass(frozen=True, eq=False)
-class ClickEvaluation:
-    """Clicks per session of the new ranker, of production, and their difference."""
-
-    new: QueryScores
-    production: QueryScores
-    difference: QueryScores
-    support: Support
-    estimator: str
-    assumes: tuple[str, ...]
-    unknown: tuple[float, float]
-    """How far estimates may be too high and too low for what the log never shows."""
-
-    def interval(
-        self,
-        method: str = "clustered",
-        confidence: float = 0.95,
-        *,
-        of: Literal["new", "production", "difference"] = "difference",
-        seed: int = 0,
-    ) -> Interval:
-        """An interval, by default of the difference to production.
-
-        It reaches as far as clicks on what the log never shows can: from none to always.
-        """
-        own = interval(getattr(self, of), method, confidence, seed=seed)
-        if of == "production":
-            return own
-        high, low = self.unknown
-        return replace(own, lower=own.lower - high, upper=own.upper + low)
-
-    def to_dict(
-        self, method: str = "clustered", confidence: float = 0.95, *, seed: int = 0
-    ) -> dict[str, Any]:
-        """Estimates with intervals, for JSON."""
-        return {
-            "estimator": self.estimator,
-            "assumes": list(self.assumes),
-            "support": self.support.to_dict(),
-            **{
-                name: self.interval(method, confidence, of=name, seed=seed).to_dict()
-                for name in ("new", "production", "difference")
-            },
-        }
 
 
 def evaluate_clicks(
@@ -83,6 +41,7 @@ def evaluate_clicks(
     click_model: ClickModel | None = None,
     predictions: npt.ArrayLike | None = None,
     deployed: Deployed = "sampled",
+    log: LogName | LogRows | None = None,
 ) -> ClickEvaluation:
     r"""Estimate the clicks per session that a new ranker would get on the ranks of the log.
 
@@ -94,13 +53,16 @@ def evaluate_clicks(
     data : the items.
     counts : sessions that had no part in the ranker; for items in the same order.
     production : what production does: `ProductionPolicy.uniform(data.offsets)` and so on.
-    estimator : one of `CLICK_ESTIMATORS`, or one of your own (`interpolation(window=3)`).
+    estimator : one of `CLICK_ESTIMATORS`, or one of your own (`interpolation(window=3)`); or one of
+        `LIST_ESTIMATORS` ("rips", "cascade-dr"), for users who look from the top: they weigh whole
+        lists, and need the `log` that the counts are of.
     control : "by-rank" takes off, at each rank, a multiple of the weights' distance to their known
         mean, fitted on the other half of the queries; "normalised" divides by the weights' mean at
         each rank; "none".
     click_model : for estimators that weigh ranks against each other.
     predictions : relevance of each document by a regression on other sessions, for DR.
     deployed : "sampled" or "sorted": how the new ranker's scores become rankings.
+    log : the rows of the counts, with a `session_id`, for estimators from lists.
 
     Returns
     -------
@@ -124,8 +86,19 @@ def evaluate_clicks(
     """
     same = np.array_equal(data.offsets, counts.offsets)
     require(same, "counts", f"of the data's documents ({data!r})", repr(counts))
+    require(control in _CONTROLS, "control", f"one of {', '.join(_CONTROLS)}", control)
+    if isinstance(estimator, str) and estimator in LIST_ESTIMATORS:
+        if log is None:
+            raise InputError(f"`log` must be given for {estimator}: the rows of these counts.")
+        beside = None if predictions is None else np.asarray(predictions, dtype=np.float64)
+        return evaluate_lists(
+            all_scores(check_policy(new, data, "new"), data, "new"),
+            list_evidence(data, counts, production, click_model, beside, estimator),
+            read_lists(LogRows.of(log), data, counts),
+            estimator=estimator, control=control, deployed=deployed,
+        )  # fmt: skip
     if isinstance(estimator, str):
-        names = ", ".join(CLICK_ESTIMATORS)
+        names = ", ".join((*CLICK_ESTIMATORS, *LIST_ESTIMATORS))
         require(estimator in CLICK_ESTIMATORS, "estimator", f"one of {names}", estimator)
     form = CLICK_ESTIMATORS[estimator] if isinstance(estimator, str) else estimator
     if predictions is not None:
@@ -143,7 +116,6 @@ def evaluate_clicks(
 def _evaluate(
     evidence: RankEvidence, policy: Floats, form: ClickEstimator, control: Control, name: str
 ) -> ClickEvaluation:
-    require(control in _CONTROLS, "control", f"one of {', '.join(_CONTROLS)}", control)
     support = _support(evidence, policy, form)
     refusal = support.refusal()
     if refusal is not None:

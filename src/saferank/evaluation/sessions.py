@@ -17,7 +17,7 @@ from saferank.data import RankingData
 from saferank.errors import InputError, require
 from saferank.estimators.session_form import SessionScore
 from saferank.evaluation.intervals import QueryScores
-from saferank.logs.engines.running import opened
+from saferank.logs.engines.running import Engine, opened
 from saferank.logs.feedback_columns import FeedbackColumns
 from saferank.logs.schema import read_log
 from saferank.logs.sources import LogName, find
@@ -74,22 +74,14 @@ def session_moments(
         scratch_folder() as folder,
         opened("duckdb", spill=folder) as engine,
     ):
-        read = read_log(
-            engine.read(find(rows.log)),
-            columns=rows.columns,
-            top=counts.ranks,
-            rank_from=rows.rank_from,
-            feedback=FeedbackColumns.of(rows.feedback, _seed(rows.split)),
-        )
-        require(read.has_sessions, "log", "rows with a `session_id`", "rows without it")
-        shown = _once(_to_judge_by(read.kept(read.table), rows.split))
-        tables = {"queries": _queries(data), "values": _values(data, counts, scores)}
+        shown = shown_rows(engine, rows, counts.ranks)
+        tables = {"queries": query_keys(data), "values": _values(data, counts, scores)}
         for name, table in tables.items():
             pq.write_table(pa.table(table), folder / f"{name}.parquet")
         queries, values = (engine.read(find(folder / f"{name}.parquet")) for name in tables)
         table = _variances(shown, queries, values, len(scores)).to_pyarrow()
     query, sessions = (table[name].to_numpy() for name in ("query_number", "sessions"))
-    _check_same_sessions(counts, query, sessions)
+    check_same_sessions(counts, query, sessions)
     refined = []
     for number, before in enumerate(measured):
         variance = np.asarray(table[f"v{number}"].to_numpy(), dtype=np.float64)
@@ -98,6 +90,19 @@ def session_moments(
         within[query[finite]] = variance[finite]
         refined.append(replace(before, variance=within, variance_from="sessions"))
     return refined
+
+
+def shown_rows(engine: Engine, rows: LogRows, ranks: int) -> Any:
+    """What each session (to judge by) showed: session_id, query_key, doc_key, rank, clicked."""
+    read = read_log(
+        engine.read(find(rows.log)),
+        columns=rows.columns,
+        top=ranks,
+        rank_from=rows.rank_from,
+        feedback=FeedbackColumns.of(rows.feedback, _seed(rows.split)),
+    )
+    require(read.has_sessions, "log", "rows with a `session_id`", "rows without it")
+    return _once(_to_judge_by(read.kept(read.table), rows.split))
 
 
 def _variances(shown: Any, queries: Any, values: Any, scores: int) -> Any:
@@ -124,7 +129,8 @@ def _seed(split: Split | None) -> int:
     return 0 if split is None or split.seed is None else split.seed
 
 
-def _check_same_sessions(counts: Counts, query: flat.Array, sessions: flat.Array) -> None:
+def check_same_sessions(counts: Counts, query: flat.Array, sessions: flat.Array) -> None:
+    """Refuse rows that are not those of the counts."""
     there = np.zeros(counts.queries, dtype=np.int64)
     there[query] = sessions
     differ = int(np.count_nonzero(there != counts.sessions))
@@ -152,7 +158,8 @@ def _once(rows: Any) -> Any:
     )
 
 
-def _queries(data: RankingData) -> dict[str, flat.Array]:
+def query_keys(data: RankingData) -> dict[str, flat.Array]:
+    """Queries as texts, with their numbers."""
     return {"query_key": data.ids()[0].astype(str), "query_number": np.arange(data.queries)}
 
 
