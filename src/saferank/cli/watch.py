@@ -13,7 +13,8 @@ from saferank.cli.output import Json, print_json, print_table
 from saferank.cli.outputs import check_outputs
 
 if TYPE_CHECKING:
-    from saferank.serving.watching import Watch
+    from saferank.logs.counting import EngineChoice
+    from saferank.serving.watching import Drift, Watch
 
 ROLL_BACK, CONTINUE = 3, 4
 
@@ -43,9 +44,56 @@ class _Limits:
     least: Annotated[int, typer.Option(help="Sessions below which nothing is decided.")] = 1000
 
 
+@dataclass(frozen=True)
+class _Certified:
+    """What was certified, to tell whether it still is what is served."""
+
+    items: Annotated[
+        Path | None,
+        typer.Option(
+            help="The items: are there new queries and documents, or other production scores?",
+            show_default=False,
+        ),
+    ] = None
+    item_column: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--item-column", metavar="NAME=YOURS", help="Your name of a column of the items."
+        ),
+    ] = None
+    run: Annotated[
+        Path | None,
+        typer.Option(
+            help="With --items, the run: does its click model still fit?", show_default=False
+        ),
+    ] = None
+
+    def drift(self, log: list[str], column: list[str] | None, engine: EngineChoice) -> Drift | None:
+        """How far the log is from it; None where no items are given."""
+        from saferank.clicks import ClickModel
+        from saferank.data import read_items
+        from saferank.errors import InputError
+        from saferank.learning import Ranker
+        from saferank.serving.watching import find_drift
+
+        if self.items is None:
+            if self.run is not None:
+                raise InputError("`--run` is held against the log by its items: give --items, too.")
+            return None
+        ranker = None if self.run is None else Ranker.load(self.run)
+        own = options.columns_of(self.item_column)
+        read = read_items if ranker is None else ranker.read_items
+        model = None if ranker is None else ranker.provenance.click_model
+        return find_drift(
+            log, read(self.items, columns=own), columns=options.columns_of(column),
+            click_model=None if model is None else ClickModel.from_dict(model), engine=engine,
+        )  # fmt: skip
+
+
 def watch(
     log: options.Log,
     limits: _Limits,
+    certified: _Certified,
     engine: options.EngineOptions,
     column: options.Column = None,
     chart: Annotated[
@@ -57,6 +105,8 @@ def watch(
 
     The log has one row per shown document with session_id, query_id, click, arm (new or production)
     and share (the chance of the new ranker). Exit code 0 says ship wider, 3 roll back, 4 continue.
+
+    With --items also whether the traffic is still what was certified.
 
     Example: saferank watch served/*.parquet --guardrail revenue --chart watch.html
     """
@@ -74,12 +124,16 @@ def watch(
         experiment, tolerance=limits.tolerance, guardrail_tolerance=limits.guardrail_tolerance,
         confidence=limits.confidence, planned=limits.planned, least=limits.least,
     )  # fmt: skip
+    drift = certified.drift(log, column, engine.choice())
     if chart is not None:
         save_chart(watching.watch_chart(judged), chart)
     if json:
-        print_json(judged.to_dict())
+        told = {} if drift is None else {"drift": drift.to_dict()}
+        print_json(judged.to_dict() | told)
     else:
         _tell(judged, len(experiment.days))
+        for sentence in () if drift is None else drift.sentences():
+            typer.echo(sentence)
     if judged.verdict != "ship wider":
         raise typer.Exit(ROLL_BACK if judged.verdict == "roll back" else CONTINUE)
 
