@@ -5,9 +5,9 @@ from functools import cache
 
 import numpy as np
 import pytest
-from asgi import Client
 from scipy import stats
-from served_runs import DATA, SIZE, WAYS, request, save_run
+from serving.asgi import Client
+from serving.served_runs import DATA, SIZE, WAYS, request, save_run
 
 from saferank.plackett_luce import rank_probabilities
 from saferank.serving.app import create_app
