@@ -220,9 +220,7 @@ class _Options:
             return fit_methods.harvest(trust=trust, reference=reference)
         if features is None:
             return fit_methods.em_by_document(trust=trust, reference=reference, progress=progress)
-        return fit_methods.em_by_features(
-            features, trust=trust, reference=reference, progress=progress
-        )
+        return fit_methods.em_by_features(features, trust=trust, reference=reference)
 
     def parts(self, cells: Cells, query: Ints, route: Route, cluster: Ints | None) -> Folds | None:
         """Parts of the log to leave out in turn: of users where they are known, else of queries."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from saferank.clicks.bias.folds import Folds
 from saferank.clicks.bias.harvest_position import harvest_position
 from saferank.clicks.bias.harvest_trust import harvest_trust
 from saferank.clicks.bias.known_policy import KnownPolicy, fit_known_policy
+from saferank.clicks.bias.left_out import estimates_without
 from saferank.clicks.bias.misfit import best_relevance
 from saferank.clicks.bias.scale import Canonical, LeftOut
 from saferank.errors import InputError
@@ -76,8 +77,8 @@ def em_by_document(*, trust: bool, reference: int, progress: bool | None) -> Fit
     return lambda cells, folds: _repeat(fit, cells, folds, reference, progress)
 
 
-def em_by_features(features: Array, *, trust: bool, reference: int, progress: bool | None) -> Fit:
-    """EM with relevance by features."""
+def em_by_features(features: Array, *, trust: bool, reference: int) -> Fit:
+    """EM with relevance by features; parts are left out by one step of Fisher scoring."""
     x = standardised(features)
 
     def fit(cells: Cells, start: Estimate | None) -> Estimate:
@@ -85,7 +86,30 @@ def em_by_features(features: Array, *, trust: bool, reference: int, progress: bo
         start = start or first_estimate(cells, relevance, trust=trust)
         return expectation_maximisation(cells, relevance, start, tolerance=1e-6)
 
-    return lambda cells, folds: _repeat(fit, cells, folds, reference, progress)
+    def fit_all(cells: Cells, folds: Folds | None) -> tuple[Canonical, LeftOut | None]:
+        estimate = fit(cells, None)
+        whole = _canonical(estimate, cells, reference)
+        if folds is None:
+            return whole, None
+        values = Logistic(x, cells).values(estimate.parameters)
+        part = np.asarray(folds.of_document)
+        without = estimates_without(estimate, x, values, cells, part, folds.count)
+        return whole, _left_out(without, cells, folds, reference)
+
+    return fit_all
+
+
+def _left_out(without: Sequence[Estimate], cells: Cells, folds: Folds, reference: int) -> LeftOut:
+    """Canonical forms without each part; NaN where there is none, and the caller says so."""
+    slope, intercept = np.full((2, folds.count, cells.shown.shape[1]), np.nan)
+    for part, estimate in enumerate(without):
+        rest = cells._replace(weight=cells.weight * (folds.of_document != part))
+        try:
+            form = _canonical(estimate, rest, reference)
+        except InputError:
+            continue
+        slope[part], intercept[part] = form.slope, form.intercept
+    return LeftOut(slope, intercept)
 
 
 def _repeat(

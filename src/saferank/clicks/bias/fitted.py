@@ -83,6 +83,8 @@ class FittedBias:
     def _sentences(self) -> list[str]:
         said = [self.verdict]
         said.append(self.uncertainty.sentence)
+        if self.route == "features" and self.uncertainty.known:
+            said.append("Each such fit is one step of Fisher scoring from the fit of all.")
         if self.uncertainty.known:
             said.append(self._precision())
         if self.method == "em" and self.route == "documents":
