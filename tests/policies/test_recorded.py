@@ -101,3 +101,16 @@ def test_what_was_never_shown_widens_the_certificate_and_no_exposure_is_made_up(
 def test_without_propensities_recorded_is_refused_with_what_to_do():
     with pytest.raises(InputError, match="--column propensity=NAME"):
         choose_production(Counts([0, 2], [[3, 1], [1, 3]], [[1, 0], [0, 1]]), kind="recorded")
+
+
+def test_what_was_never_shown_has_its_share_of_a_rank():
+    """A rank's propensities are recorded of what it showed: they add up to less than 1."""
+    rng = np.random.default_rng(5)
+    seldom, documents, sessions = 0.0004, 30, 1000
+    offsets = np.arange(101) * documents
+    own = np.full((100, documents), seldom)
+    own[:, 0] = 1 - seldom * (documents - 1)
+    shown = np.array([rng.multinomial(sessions, chance) for chance in own]).reshape(-1, 1)
+    recorded = np.where(shown > 0, own.reshape(-1, 1), 0.0)
+    counts = Counts(offsets, shown, np.zeros_like(shown), propensity=recorded)
+    assert choose_production(counts, kind="recorded")[1].fits

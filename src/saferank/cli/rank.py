@@ -14,6 +14,8 @@ from saferank.cli.output import print_json
 from saferank.cli.outputs import check_outputs
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from saferank._core.flat import Array
     from saferank.data import RankingData
     from saferank.evaluation.scored_policies import Deployed
@@ -75,6 +77,20 @@ class _Certified:
         ),
     ] = None
 
+    def refuse_for_plans(self) -> None:
+        """None of these can be asked of a plan of `saferank explore`."""
+        from saferank.errors import InputError
+
+        asked = {
+            "guard": self.guard or None, "guard-mode": self.guard_mode, "keep": self.keep,
+            "slack": self.slack, "sorted": self.sorted_,
+        }  # fmt: skip
+        given = next((name for name, value in asked.items() if value is not None), None)
+        if given is not None:
+            raise InputError(
+                f"`--{given}` must be left out: a plan of `saferank explore` has its own."
+            )
+
     def serving(self, run: Path) -> Serving:
         """The run's ranker as it was certified to be served."""
         from saferank.serving.rankings import Serving
@@ -125,14 +141,19 @@ def rank(
 
     Promise, rank weights and how rankings are made are those that were certified. With --guard a
     column `propensity` has the probability of each document at its rank: log it, and `saferank
-    count --column propensity=propensity` takes it.
+    count --column propensity=propensity` takes it. RUN may also be a plan of `saferank explore`:
+    production's lists with the plan's randomisation, and their propensities.
 
     Example: saferank rank run --items items.parquet --guard --session 4711 -o rankings.parquet
     """
-    from saferank.data.table_files import write_table
+    from saferank.safety.exploring.plan import is_plan
     from saferank.serving.rankings import rankings, read_sessions
 
     check_outputs([output], [tables.items, tables.production, asked.sessions], ["rankings"])
+    if is_plan(run):
+        certified.refuse_for_plans()
+        _write(*_explored(run, tables, asked, k), output)
+        return
     serving, columns = certified.serving(run), columns_of(tables.column)
     source = item_source(tables.items, tables.documents)
     data = serving.ranker.read_items(source, columns=columns)
@@ -141,10 +162,36 @@ def rank(
         serving, data, tables.shown(data), k=k, session=asked.session, sessions=sessions,
         lists_given=tables.listed,
     )  # fmt: skip
-    for sentence in (*serving.ranker.differences(data), *notes):
+    _write(table, [*serving.ranker.differences(data), *notes], output)
+
+
+def _write(table: pa.Table, notes: list[str], output: Path | None) -> None:
+    """Rankings to a file or as JSON, and what a user should know of them."""
+    from saferank.data.table_files import write_table
+
+    for sentence in notes:
         typer.echo(sentence, err=True)
     if output is None:
         print_json(table.to_pylist())
         return
     write_table(table, output, "rankings")
     typer.echo(f"Written to {output}.", err=True)
+
+
+def _explored(
+    folder: Path, tables: _Tables, asked: _Sessions, k: int | None
+) -> tuple[pa.Table, list[str]]:
+    """Rankings of an exploration plan."""
+    from saferank.cli.explore import read_production
+    from saferank.safety.exploring import ExplorationPlan
+    from saferank.serving.explored import explored_rankings
+    from saferank.serving.rankings import read_sessions
+
+    plan = ExplorationPlan.load(folder)
+    columns = columns_of(tables.column)
+    source = item_source(tables.items, tables.documents)
+    data, production_from = read_production(source, tables.production, columns)
+    sessions = None if asked.sessions is None else read_sessions(asked.sessions, columns)
+    return explored_rankings(
+        plan, data, production_from, k=k, session=asked.session, sessions=sessions
+    )

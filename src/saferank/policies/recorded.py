@@ -113,10 +113,11 @@ class _Cells:
 
     @classmethod
     def of(cls, counts: Counts, recorded: Floats) -> _Cells:
-        sums = flat.repeat_per_document(flat.query_sums(recorded, counts.offsets), counts.offsets)
-        trials = flat.repeat_per_document(
-            flat.query_sums(counts.impressions, counts.offsets), counts.offsets
-        )
+        at_rank = flat.query_sums(counts.impressions, counts.offsets)
+        # What was never shown has its share of the rank, too: recorded ones do not add up to all.
+        filled = at_rank / np.maximum(counts.sessions, 1)[:, None]
+        total = np.maximum(flat.query_sums(recorded, counts.offsets), filled)
+        sums, trials = (flat.repeat_per_document(x, counts.offsets) for x in (total, at_rank))
         chance = np.minimum(recorded / np.maximum(sums, _TINY), 1.0)
         seen = (recorded > 0) & (counts.impressions > 0) & (chance < 1)
         query = np.broadcast_to(flat.query_of(counts.offsets)[:, None], recorded.shape)

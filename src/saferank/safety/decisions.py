@@ -214,8 +214,8 @@ def _next_for_problems(problems: Sequence[str]) -> str:
             f"--bias bias.json, and certify that ranker. {within}"
         )
     return (
-        "See `saferank logs check`; a log of more sessions, or with some random exploration, can "
-        f"tell. {within}"
+        "See `saferank logs check`; a log of more sessions, or with some random exploration "
+        f"(`saferank explore`), can tell. {within}"
     )
 
 
@@ -224,8 +224,8 @@ def _next_for_certainty(bound: LowerBound, guard: bool) -> str:
     if bound.withheld > bound.sampling:
         step = (
             "More sessions of this log's kind help little: what stands in the way is documents "
-            "that production hardly shows. Let it vary a little (swap neighbours in some "
-            "sessions, draw by score) and judge by that log"
+            "that production hardly shows. Let it vary a little (`saferank explore --items ITEMS "
+            "--sessions N --depth M` says how) and judge by that log"
         )
     else:
         step = "Judge it by more sessions"
@@ -237,8 +237,8 @@ def _next_for_certainty(bound: LowerBound, guard: bool) -> str:
 def _next_for_trust(curve: DoubtCurve, guard: bool) -> str:
     """What helps where more trust in the click model is asked for than there is."""
     step = (
-        "Fit the click model from a log with some random swaps, and judge by more sessions; if the "
-        "click model is surely right to within less, say so with --doubt"
+        "Fit the click model from a log with some chance in it (`saferank explore`), and judge by "
+        "more sessions; if the click model is surely right to within less, say so with --doubt"
     )
     if curve.breakdown:
         step += f" ({curve.breakdown:g} would do)"

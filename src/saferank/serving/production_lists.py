@@ -17,8 +17,31 @@ _WHAT = "production's lists"
 def scores_of_lists(table: pa.Table, data: RankingData) -> Floats:
     """Scores that sort documents as production listed them (`query_id, doc_id, rank`).
 
-    Documents that were not listed come after those that were, in the order of the items. A list
-    that shows what is no item, or two documents at one rank, is no list that can be served.
+    Documents that were not listed come after those that were, in the order of the items.
+    """
+    ranks = ranks_of_lists(table, data)
+    return np.where(ranks > 0, -ranks, -ranks.max(initial=0.0) - 1)
+
+
+def listed_items(table: pa.Table, data: RankingData) -> RankingData:
+    """The items that production listed, with scores that sort them so as `production`."""
+    ranks = ranks_of_lists(table, data)
+    listed = ranks > 0
+    sizes = flat.query_sums(listed.astype(np.int64), data.offsets)
+    return RankingData(
+        data.features[listed],
+        np.concatenate([[0], np.cumsum(sizes)]),
+        query_ids=data.query_ids,
+        doc_ids=None if data.doc_ids is None else data.doc_ids[listed],
+        production=-ranks[listed],
+        schema=data.schema,
+    )
+
+
+def ranks_of_lists(table: pa.Table, data: RankingData) -> Floats:
+    """The rank of each document in production's lists; 0 where it was not listed.
+
+    A list that shows what is no item, or two documents at one rank, is no list that can be served.
     """
     lacking = [name for name in _NAMES if name not in table.column_names]
     require(not lacking, _WHAT, "a table of query_id, doc_id, rank", lacking)
@@ -43,7 +66,7 @@ def scores_of_lists(table: pa.Table, data: RankingData) -> Floats:
     if data.queries and int(served.min()) == 0:
         query = query_ids[int(np.argmin(served))]
         raise InputError(f"{_WHAT} must have every query of the items; {query!r} lacks.")
-    return np.where(ranks > 0, -ranks, -ranks.max(initial=0.0) - 1)
+    return ranks
 
 
 def _rank(value: object) -> float:

@@ -182,6 +182,63 @@ def rankings(
     return shown.table(length, every, [session or "0"] * data.queries), notes
 
 
+def session_pairs(data: RankingData, sessions: pa.Table) -> tuple[Ints, list[str]]:
+    """The query and the session of each ranking that is asked for, each pair once."""
+    places = {str(name): place for place, name in enumerate(data.ids()[0].tolist())}
+    wanted = [str(value) for value in sessions["query_id"].to_pylist()]
+    unknown = next((name for name in wanted if name not in places), None)
+    require(unknown is None, "query_id of the sessions", "a query of the items", unknown)
+    pairs = dict.fromkeys(zip(wanted, map(str, sessions["session_id"].to_pylist()), strict=True))
+    queries = np.array([places[query] for query, _ in pairs], dtype=np.int64)
+    return queries, [session for _, session in pairs]
+
+
+def with_sessions(table: pa.Table, names: Sequence[str], sizes: Ints, k: int) -> pa.Table:
+    """Rankings with the session of each of their rows."""
+    owner = np.repeat(np.arange(len(names)), np.minimum(sizes, k))
+    return table.append_column("session_id", pa.array(np.asarray(names, dtype=object)[owner]))
+
+
+@dataclass(frozen=True, eq=False)
+class ShownRows:
+    """Rankings as rows: whose they are, which document, and its rank from 0."""
+
+    data: RankingData
+    queries: Ints
+    owner: Ints
+    positions: Ints
+    rank: Ints
+
+    @classmethod
+    def of(cls, data: RankingData, queries: Ints, rankings: Sequence[Ints]) -> ShownRows:
+        """Of positions of documents, a ranking per query."""
+        sizes = [positions.size for positions in rankings]
+        nothing = np.zeros(0, dtype=np.int64)
+        return cls(
+            data,
+            queries,
+            np.repeat(np.arange(len(rankings)), sizes),
+            np.concatenate([nothing, *rankings]),
+            np.concatenate([nothing, *(np.arange(size) for size in sizes)]),
+        )
+
+    def columns(self, score: Floats) -> dict[str, pa.Array]:
+        """The columns that all rankings have."""
+        query_ids, doc_ids = self.data.ids()
+        return {
+            "query_id": pa.array(np.asarray(query_ids)[self.queries][self.owner]),
+            "doc_id": pa.array(np.asarray(doc_ids)[self.positions]),
+            "rank": pa.array((self.rank + 1).astype(np.int32)),
+            "score": pa.array(score),
+        }
+
+    def at_ranks(self, propensities: Floats) -> pa.Array:
+        """Of each row its probability; missing beyond the ranks of the table."""
+        within = self.rank < propensities.shape[1]
+        chance = propensities[self.positions, np.minimum(self.rank, propensities.shape[1] - 1)]
+        return pa.array(chance, mask=~within)
+
+
 @dataclass(frozen=True, eq=False)
 class _Shown:
     """What is shown to sessions: every score is computed once, however many sessions there are."""
@@ -194,45 +251,23 @@ class _Shown:
 
     def for_sessions(self, k: int, sessions: pa.Table) -> pa.Table:
         """A ranking for each row of `query_id, session_id`, in their order."""
-        places = {str(name): place for place, name in enumerate(self.data.ids()[0].tolist())}
-        wanted = [str(value) for value in sessions["query_id"].to_pylist()]
-        unknown = next((name for name in wanted if name not in places), None)
-        require(unknown is None, "query_id of the sessions", "a query of the items", unknown)
-        pairs = dict.fromkeys(
-            zip(wanted, map(str, sessions["session_id"].to_pylist()), strict=True)
-        )
-        queries = np.array([places[query] for query, _ in pairs], dtype=np.int64)
-        names = [session for _, session in pairs]
-        table = self.table(k, queries, names)
-        owner = np.repeat(np.arange(len(names)), np.minimum(self.data.sizes[queries], k))
-        return table.append_column("session_id", pa.array(np.asarray(names, dtype=object)[owner]))
+        queries, names = session_pairs(self.data, sessions)
+        return with_sessions(self.table(k, queries, names), names, self.data.sizes[queries], k)
 
     def table(self, k: int, queries: Ints, sessions: Sequence[str]) -> pa.Table:
         """One row per shown document; with a guard also what the next log needs to know."""
-        query_ids, doc_ids = self.data.ids()
-        rows = [
-            self._one(k, query, query_ids[query], session)
-            for query, session in zip(queries.tolist(), sessions, strict=True)
-        ]
-        sizes = [positions.size for positions, _, _ in rows]
-        owner = np.repeat(np.arange(len(rows)), sizes)
-        shown = np.concatenate([np.zeros(0, dtype=np.int64), *(row[0] for row in rows)])
-        rank = np.concatenate([np.zeros(0, dtype=np.int64), *(np.arange(n) for n in sizes)])
-        is_new = np.array([row[1] for row in rows], dtype=np.bool_)[owner]
-        columns = {
-            "query_id": pa.array(np.asarray(query_ids)[queries][owner]),
-            "doc_id": pa.array(np.asarray(doc_ids)[shown]),
-            "rank": pa.array((rank + 1).astype(np.int32)),
-            "score": pa.array(np.where(is_new, self.new[shown], self.old[shown])),
-        }
+        names = np.asarray(self.data.ids()[0])[queries].tolist()
+        rows = [self._one(k, *own) for own in zip(queries.tolist(), names, sessions, strict=True)]
+        shown = ShownRows.of(self.data, queries, [row[0] for row in rows])
+        is_new = np.array([row[1] for row in rows], dtype=np.bool_)[shown.owner]
+        columns = shown.columns(
+            np.where(is_new, self.new[shown.positions], self.old[shown.positions])
+        )
         if self.guard is not None and not self.guard.blind:
-            propensities = self.guard.propensities(self.data)
-            within = rank < propensities.shape[1]  # beyond the ranks of the promise none is known
-            chance = propensities[shown, np.minimum(rank, propensities.shape[1] - 1)]
-            columns["propensity"] = pa.array(chance, mask=~within)
+            columns["propensity"] = shown.at_ranks(self.guard.propensities(self.data))
         if self.guard is not None and self.guard.mixes:
             columns["arm"] = pa.array(np.where(is_new, "new", "production"))
-            columns["share"] = pa.array(np.array([row[2] for row in rows])[owner])
+            columns["share"] = pa.array(np.array([row[2] for row in rows])[shown.owner])
         return pa.table(columns)
 
     def _one(self, k: int, query: int, name: object, session: str) -> tuple[Ints, bool, float]:

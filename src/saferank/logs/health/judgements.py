@@ -171,7 +171,7 @@ def variety(queries: Queries) -> Finding:
         meaning += f" ({same:.1%} the same list; in the others some documents come or go)"
     if not _fixed(queries):
         return Finding("always the same order", share, "good", f"{meaning}.")
-    advice = "Let production vary a little (swap neighbours, draw by score) before learning."
+    advice = "Let production vary a little before learning: `saferank explore` says how."
     return Finding("always the same order", share, "problem", f"{meaning}.", advice)
 
 
