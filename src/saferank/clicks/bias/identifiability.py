@@ -110,8 +110,8 @@ class Identifiability:
 
 
 _ADVICE = (
-    "What can still be done: say so if lists were in random order (--policy uniform), plan a log "
-    "with `saferank explore`, let features tell (--items), or bring a click model."
+    "What can still be done: say so if lists were in random order (--policy uniform), serve chance "
+    "(saferank explore), let features tell (--items), or bring a click model."
 )
 
 

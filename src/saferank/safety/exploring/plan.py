@@ -219,7 +219,7 @@ def _read_optimism(place: Path) -> dict[str, float]:
     rows = zip(*(table[name].to_pylist() for name in names), strict=True)
     scores = {f"{query}{_BETWEEN}{document}": score for query, document, score in rows}
     finite = all(isinstance(score, float) and np.isfinite(score) for score in scores.values())
-    require(finite, _SCORES, "of finite scores", "others")
+    require(finite, _SCORES, "of finite scores", "a value that is not")
     return scores
 
 
