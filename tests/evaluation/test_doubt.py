@@ -11,20 +11,18 @@ from scipy.optimize import minimize
 from worlds import exposure, rankings, sessions
 
 import saferank as sr
+from saferank._core.threads import use_threads
 from saferank.clicks import ClickModel, simulate, trust_bias
 from saferank.counts import Counts
 from saferank.data import RankingData
 from saferank.estimators import Evidence, by_policy
-from saferank.evaluation.click_weights import (
-    BiasSet,
-    Multipliers,
-    Prospect,
-    _expect,
-    _solve,
-    choose_weights,
-)
+from saferank.estimators.session_form import SessionScore
+from saferank.evaluation.bias_set import BiasSet
+from saferank.evaluation.click_weights import choose_weights
+from saferank.evaluation.document_weights import Multipliers, Prospect, solve_documents
 from saferank.evaluation.doubt import _Shares, doubt_curve
 from saferank.evaluation.doubted_loss import DoubtedLoss
+from saferank.evaluation.measuring import count_moments
 from saferank.policies import ProductionPolicy
 
 TINY = ClickModel([0.6, 0.4], [0.2, 0.1])
@@ -55,8 +53,9 @@ def expected_bound(kappa, bias, v, relevance, true, **options):
     total = 0.0
     for n, c, chance in sessions(SCORES, relevance, true.alpha, true.beta):
         loss = tiny_loss(one_session(n, c), **options)
-        trust = 0.0 if bias.per_document else loss._trust(bias, v)
-        total += chance * (loss._scores(kappa, bias, v).mean[0] + trust)
+        said = loss.said(kappa, bias, v)
+        trust = 0.0 if bias.per_document else loss._trust(bias, said.weights)
+        total += chance * (said.scores.mean[0] + trust)
     return total
 
 
@@ -110,7 +109,7 @@ def test_the_document_wise_bound_is_the_maximum_over_all_its_corners():
                 left = kappa * loss.omega0[d] - loss.omega[d] - weighed[d] @ alpha
                 cases += [left * relevance - weighed[d] @ beta for relevance in (0.0, 1.0)]
         worst += max(cases)
-    base = (loss._scores(kappa, bias, v).mean - (weighed * loss.expected).sum())[0]
+    base = (loss.said(kappa, bias, v).scores.mean - (weighed * loss.expected).sum())[0]
     assert base == pytest.approx(worst, abs=1e-12)
 
 
@@ -124,8 +123,8 @@ def test_the_rank_wise_bound_is_never_below_the_maximum_over_its_corners():
         for beta in itertools.product(*zip(bias.beta_low, bias.beta_high, strict=True)):
             left = kappa * loss.omega0 - loss.omega - weighed @ alpha
             cases.append(np.maximum(0, left).sum() - (weighed @ beta).sum())
-    base = (loss._scores(kappa, bias, v).mean - (weighed * loss.expected).sum())[0]
-    bound = base + loss._trust(bias, v)
+    base = (loss.said(kappa, bias, v).scores.mean - (weighed * loss.expected).sum())[0]
+    bound = base + loss._trust(bias, loss.said(kappa, bias, v).weights)
     assert max(cases) - 1e-12 <= bound <= max(cases) + 0.1
 
 
@@ -140,8 +139,10 @@ def test_of_one_sign_the_rank_wise_bound_is_the_maximum():
         for beta in itertools.product(*zip(bias.beta_low, bias.beta_high, strict=True)):
             left = loss.omega0 - loss.omega - weighed @ alpha
             cases.append(np.maximum(0, left).sum() - (weighed @ beta).sum())
-    base = (loss._scores(1.0, bias, v).mean - (weighed * loss.expected).sum())[0]
-    assert base + loss._trust(bias, v) == pytest.approx(max(cases), abs=1e-12)
+    base = (loss.said(1.0, bias, v).scores.mean - (weighed * loss.expected).sum())[0]
+    assert base + loss._trust(bias, loss.said(1.0, bias, v).weights) == pytest.approx(
+        max(cases), abs=1e-12
+    )
 
 
 @settings(max_examples=20, deadline=None)
@@ -156,8 +157,8 @@ def test_each_documents_weights_are_the_best_there_are(seed, per_document):
     )  # fmt: skip
     loss, price = rng.normal(size=1), rng.uniform(0.005, 0.5)
     trust = rng.uniform(-0.1, 0.1, 3) * (not per_document)
-    v = np.zeros((1, 3))
-    _solve(loss, prospect, bias, Multipliers(price, trust, np.inf), v)
+    v, start = np.zeros((1, 3)), rng.random(1)
+    solve_documents(loss, prospect, bias, Multipliers(price, trust, np.inf, start), v)
 
     def cost(weights):
         weighed = prospect.shown * weights.reshape(1, 3)
@@ -176,6 +177,65 @@ def test_each_documents_weights_are_the_best_there_are(seed, per_document):
     assert cost(v.ravel()) <= best + 1e-9
 
 
+def expect(loss, prospect, bias, v, quantile):
+    """The bound if predictions are right, and the variance of a session, by plain array code."""
+    weighed = prospect.traffic[:, None] * prospect.shown * v
+    clicks = (weighed * (bias.alpha * prospect.predicted[:, None] + bias.beta)).sum()
+    left = prospect.traffic @ np.maximum(0, loss - bias.covered(v, prospect.shown))
+    trust = bias.least_trust(weighed if bias.per_document else weighed.sum(axis=0)).sum()
+    variance = (weighed * v * prospect.variance).sum()
+    return clicks + left + trust + quantile * np.sqrt(variance / prospect.sessions), variance
+
+
+@pytest.mark.parametrize("per_document", [False, True])
+def test_what_the_compiled_weights_add_up_to_is_what_plain_sums_give(per_document):
+    rng = np.random.default_rng(2)
+    prospect = Prospect(
+        rng.dirichlet(np.ones(6), 700)[:, :5], np.full(700, 1 / 70), rng.random(700),
+        rng.uniform(0.05, 0.3, (700, 5)), 900,
+    )  # fmt: skip
+    bias = BiasSet.around(trust_bias(), 0.2, per_document=per_document)
+    loss, v = rng.normal(size=700), np.zeros((700, 5))
+    start = Multipliers(0.01, rng.uniform(-0.02, 0.02, 5), 9.0, np.full(700, 0.5))
+    sums = solve_documents(loss, prospect, bias, start, v)
+    bound, variance = expect(loss, prospect, bias, v, 1.64)
+    assert sums.bound(prospect, bias, 1.64) == pytest.approx(bound, rel=1e-12)
+    assert sums.variance == pytest.approx(variance, rel=1e-12)
+    again = np.zeros((700, 5))
+    with use_threads(1):
+        solve_documents(loss, prospect, bias, replace(start, theta=np.full(700, 0.5)), again)
+    np.testing.assert_array_equal(v, again)
+
+
+@pytest.mark.parametrize("observed", [False, True])
+@pytest.mark.parametrize("per_document", [False, True])
+def test_one_sweep_says_what_scores_of_sessions_say(per_document, observed):
+    *_, omega, omega0, evidence = small_world(9, judged=100)
+    counts, kappa = evidence.counts, 1.1
+    w = evidence.click_model.exposure_weights if observed else None
+    loss = DoubtedLoss(
+        omega, omega0, evidence, method="normal", observed=w, per_document=per_document,
+        unseen=np.full(counts.queries, 0.1),
+    )  # fmt: skip
+    v, bias = loss.weights(kappa, 0.2)[0], loss.bias(0.2)
+    v[counts.offsets[3] : counts.offsets[4]] = 0.0  # a query that no click is asked of
+    weighed, total = loss.shown * v, lambda values: np.add.reduceat(values, counts.offsets[:-1])
+    left = kappa * omega0 - omega - bias.covered(v, loss.shown)
+    trust = bias.least_trust(weighed) if per_document else -bias.beta * weighed
+    base = total(np.maximum(0, left) + (weighed * loss.expected + trust).sum(axis=1)) + 0.1 * kappa
+    score = SessionScore(base, -v * loss.expected, v * (1 - loss.expected))
+    lists = (kappa * w - bias.smallest(v)) * (left > 1e-9)[:, None] if observed else 0.0
+    wider = SessionScore(base, score.missed + lists, score.clicked + lists)
+    plain, spread = (count_moments(each, counts, base) for each in (score, wider))
+    scores = loss.said(kappa, bias, v).scores
+    np.testing.assert_allclose(scores.mean, plain.mean, atol=1e-12)
+    asked = np.ones(counts.queries, bool) if observed else total(np.abs(v).sum(axis=1)) > 0
+    np.testing.assert_allclose(scores.variance, np.where(asked, spread.variance, 0), atol=1e-10)
+    np.testing.assert_allclose(scores.low, spread.low, atol=1e-12)
+    np.testing.assert_allclose(scores.high, spread.high, atol=1e-12)
+    np.testing.assert_allclose(loss.said(kappa, bias, v).weights, total(weighed), atol=1e-12)
+
+
 def test_better_weights_than_none_and_than_those_of_one_step():
     rng = np.random.default_rng(1)
     model = trust_bias()
@@ -186,11 +246,11 @@ def test_better_weights_than_none_and_than_those_of_one_step():
     loss = rng.normal(size=60)
     bias = BiasSet.around(model, 0.1)
     v, _ = choose_weights(loss, prospect, bias, 1.64)
-    expected = _expect(loss, prospect, bias, v, 1.64)[0]
-    assert expected < _expect(loss, prospect, bias, np.zeros_like(v), 1.64)[0]
+    expected = expect(loss, prospect, bias, v, 1.64)[0]
+    assert expected < expect(loss, prospect, bias, np.zeros_like(v), 1.64)[0]
     for _ in range(50):
         other = v * rng.uniform(0.5, 1.5, v.shape)
-        assert expected <= _expect(loss, prospect, bias, other, 1.64)[0] + 1e-3
+        assert expected <= expect(loss, prospect, bias, other, 1.64)[0] + 1e-3
 
 
 # -- laws --------------------------------------------------------------------------------------

@@ -17,14 +17,14 @@ import numpy as np
 from saferank._core.flat import Floats
 from saferank.errors import require
 from saferank.estimators import Evidence
-from saferank.evaluation.click_weights import Multipliers
+from saferank.evaluation.document_weights import Multipliers
 from saferank.evaluation.doubted_loss import DoubtedLoss
 
 DOUBTS = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.75, 1.0)
 """Where the curve is computed."""
 STEP = 0.01
 """Doubts between these are rounded up to whole steps."""
-SHARES = (0.2, 0.4, 0.6, 0.8, 0.9, *(np.arange(20, 31) / 20).tolist(), *(np.arange(16, 41) / 10))
+SHARES = (0.3, 0.6, 0.8, 0.9, 1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.75, 2, 2.5, 3, 4)
 """Shares of production's utility that are tested in turn."""
 
 
@@ -157,6 +157,7 @@ class _Shares:
         self.tested = sorted({*map(float, SHARES), wanted})
         self.unbounded = self._unbounded()
         self._certain: dict[float, float] = {}
+        self._starts: dict[float, Multipliers] = {}
 
     def at(self, doubt: float) -> float:
         """What is certain with a doubt, whatever doubts are asked for besides."""
@@ -197,10 +198,11 @@ class _Shares:
         is one crossing.
         """
         bias = self.loss.bias(doubt)
-        start: Multipliers | None = None
+        start = self._starts.get(max((each for each in DOUBTS if each < doubt), default=-1.0))
         certain, before = 0.0, np.zeros_like(self.loss.shown)
         for share in self.tested:
             weights, start = self.loss.weights(share, doubt, start)
+            self._starts.setdefault(doubt, start)
             ends = (certain, before), (share, weights)
 
             def passes(at: float, ends: Any = ends) -> bool:

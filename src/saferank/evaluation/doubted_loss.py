@@ -23,19 +23,18 @@ between queries (`clustered`), or is added to the score of a session (`normal`, 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from scipy.stats import norm
 
 from saferank._core import flat
-from saferank._core.flat import Array, Floats
+from saferank._core.flat import Floats
 from saferank.errors import InputError, require
 from saferank.estimators import Evidence
-from saferank.estimators.session_form import SessionScore
-from saferank.evaluation.click_weights import BiasSet, Multipliers, Prospect, choose_weights
+from saferank.evaluation.bias_set import BiasSet
+from saferank.evaluation.click_weights import choose_weights
+from saferank.evaluation.document_weights import Multipliers, Prospect
+from saferank.evaluation.doubted_scores import DoubtedScores, doubted_scores
 from saferank.evaluation.intervals import QueryScores, interval
-from saferank.evaluation.measuring import measured_scores
 
 WIDTHS = {"bootstrap": "clustered", "cantelli": "bernstein"}
 """Methods that say nothing of such weights, and those that take their place."""
@@ -122,35 +121,19 @@ class DoubtedLoss:
 
     def upper(self, kappa: float, bias: BiasSet, weights: Floats) -> float:
         """The bound of L(kappa) for these click models."""
-        scores = self._scores(kappa, bias, weights)
-        bound = interval(scores, self.method, 1 - 2 * self.tail).upper
-        return float(bound if bias.per_document else bound + self._trust(bias, weights))
+        said = self.said(kappa, bias, weights)
+        bound = interval(said.scores, self.method, 1 - 2 * self.tail).upper
+        return float(bound if bias.per_document else bound + self._trust(bias, said.weights))
 
-    def _scores(self, kappa: float, bias: BiasSet, v: Floats) -> QueryScores:
+    def said(self, kappa: float, bias: BiasSet, v: Floats) -> DoubtedScores:
         """What sessions say of the loss, its worst rest included, beta as fitted."""
-        counts, weighed = self.evidence.counts, self.shown * v
-        left = kappa * self.omega0 - self.omega - bias.covered(v, self.shown)
-        rest = np.maximum(0.0, left) + (weighed * self.expected).sum(axis=1)
-        trust = bias.least_trust(weighed) if bias.per_document else -bias.beta * weighed
-        base = flat.query_sums(rest + trust.sum(axis=1), counts.offsets) + kappa * self.unseen
-        score = SessionScore(base, -v * self.expected, v * (1 - self.expected))
-        scores = measured_scores(score, self.omega0, self.evidence, "ranks")
-        if self.observed is None:
-            asked = flat.query_sums(np.abs(v).sum(axis=1), counts.offsets) > 0
-            scores = replace(scores, variance=np.where(asked, scores.variance, 0.0))
-        else:
-            lists = (kappa * self.observed - bias.smallest(v)) * (left > 0)[:, None]
-            scores = self._with_lists(scores, score, lists)
-        least = float((self.prospect.impressions * v**2 * self.prospect.variance).sum())
-        return replace(scores, least_variance=least)
+        return doubted_scores(
+            kappa * self.omega0 - self.omega, v, self.shown, self.expected, self.prospect.variance,
+            self.evidence.counts, bias, owed=kappa * self.unseen,
+            observed=None if self.observed is None else kappa * self.observed,
+        )  # fmt: skip
 
-    def _with_lists(self, scores: QueryScores, score: SessionScore, lists: Array) -> QueryScores:
-        """The same with the spread that the rest has, as production's frequencies vary."""
-        wider = SessionScore(score.base, score.missed + lists, score.clicked + lists)
-        measured = measured_scores(wider, self.omega0, self.evidence, "ranks")
-        return replace(scores, variance=measured.variance, low=measured.low, high=measured.high)
-
-    def _trust(self, bias: BiasSet, v: Floats) -> float:
+    def _trust(self, bias: BiasSet, summed: Floats) -> float:
         """What beta can do beyond its fitted value: each rank's sum of weights at its worst.
 
         The sums differ between queries; their own bounds are added, as the width of a sum is at
@@ -158,13 +141,15 @@ class DoubtedLoss:
         """
         counts, nothing = self.evidence.counts, np.zeros(self.evidence.counts.queries)
         worst = 0.0
-        for k, mean in enumerate(flat.query_sums(self.shown * v, counts.offsets).T):
+        for k, mean in enumerate(np.ascontiguousarray(summed.T)):
+            down, up = bias.beta[k] - bias.beta_low[k], bias.beta[k] - bias.beta_high[k]
+            if down == up or not mean.any():
+                continue
             scores = QueryScores(
                 counts.sessions, mean, nothing, mean, mean, nothing, "ranks", cluster=counts.cluster
             )
             around = interval(scores, self.method, 1 - 2 * self.tail)
-            down, up = bias.beta[k] - bias.beta_low[k], bias.beta[k] - bias.beta_high[k]
-            worst += max(down * around.upper, up * around.lower, 0.0) if mean.any() else 0.0
+            worst += max(down * around.upper, up * around.lower, 0.0)
         return worst
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -152,7 +153,13 @@ def clustered(scores: QueryScores, tail: float, seed: int) -> Bounds:
     error = (
         np.sqrt(max(count / (count - 1) * float(off @ off), _least_variance(scores))) / scores.total
     )
-    return _around(scores.estimate, float(student.isf(tail, count - 1) * error))
+    return _around(scores.estimate, _student(tail, count - 1) * error)
+
+
+@lru_cache(maxsize=64)
+def _student(tail: float, freedom: int) -> float:
+    """Quantiles of Student's t: some hundred bounds of a curve ask for the same."""
+    return float(student.isf(tail, freedom))
 
 
 def _least_variance(scores: QueryScores) -> float:

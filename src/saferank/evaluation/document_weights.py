@@ -1,0 +1,191 @@
+r"""Weights of clicks, document by document, for given multipliers: compiled.
+
+What `saferank.evaluation.click_weights` minimises falls apart into documents once the standard
+error and each rank's sum of weights have a price; here each document's problem is solved exactly,
+and what the weights add up to is summed in the same sweep.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from saferank._core.flat import Floats
+from saferank._core.kernels import inlined, kernel, parallel_kernel
+from saferank.evaluation.bias_set import BiasSet
+
+_NEWTON = 40
+_BLOCK = 256
+"""Documents that are added up by themselves, so that sums are the same on any threads."""
+_SCALARS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Prospect:
+    """What is known before the clicks to judge by: what is shown, how often, and what to expect."""
+
+    shown: Floats
+    r""":math:`P_0(d, k)`, documents x ranks."""
+    traffic: Floats
+    """The share of the sessions that each document's query has."""
+    predicted: Floats
+    """Relevance of each document."""
+    variance: Floats
+    """Of a click around its prediction, documents x ranks."""
+    sessions: int
+    influence: float = 0.2
+    """The most that one click may move the mean, in standard errors: normal theory needs many."""
+
+    @cached_property
+    def precision(self) -> Floats:
+        """1 / variance."""
+        return 1 / self.variance
+
+
+@dataclass(frozen=True, eq=False)
+class Multipliers:
+    """Of the standard error (what a unit of variance costs), and of each rank's sum of weights."""
+
+    error: float
+    trust: Floats
+    clip: float
+    """The largest weight that leaves normal theory many clicks to rest on."""
+    theta: Floats
+    """Each document's worst relevance when it was last looked for: where the search starts."""
+
+
+@dataclass(frozen=True, eq=False)
+class WeightSums:
+    """What weights add up to over all documents, per session."""
+
+    clicks: float
+    """What clicks are expected to say, without those that come by beta."""
+    left: float
+    """What is left of the loss, at its worst."""
+    trust: float
+    """What beta costs, where every document has one of its own."""
+    variance: float
+    """Of what one session says."""
+    weights: Floats
+    """Of each rank."""
+    active: Floats
+    """How much each rank's sum of weights gives way to its multiplier."""
+
+    @classmethod
+    def of(cls, blocks: Floats) -> WeightSums:
+        """The sums of all blocks."""
+        total = blocks.sum(axis=0)
+        ranks = (total.size - _SCALARS) // 2
+        return cls(*map(float, total[:_SCALARS]), *total[_SCALARS:].reshape(2, ranks))
+
+    def bound(self, prospect: Prospect, bias: BiasSet, quantile: float) -> float:
+        """The bound if the predictions are right."""
+        trust = self.trust if bias.per_document else float(bias.least_trust(self.weights).sum())
+        error = quantile * np.sqrt(self.variance / max(prospect.sessions, 1))
+        return float(self.clicks + bias.beta @ self.weights + self.left + trust + error)
+
+
+def solve_documents(
+    loss: Floats, prospect: Prospect, bias: BiasSet, multipliers: Multipliers, weights: Floats,
+) -> WeightSums:  # fmt: skip
+    """Fill `weights` with the solutions of the documents' problems, and add them up."""
+    if bias.per_document:
+        up, down = bias.beta - bias.beta_low, bias.beta_high - bias.beta
+    else:
+        up, down = multipliers.trust, -multipliers.trust
+    ranks = np.stack(
+        [bias.alpha, bias.alpha_low, bias.alpha_high, up, down, bias.beta_low, bias.beta_high]
+    )
+    limits = (2 * multipliers.error, multipliers.clip)
+    blocks = np.zeros((-(-loss.size // _BLOCK), _SCALARS + 2 * bias.alpha.size))
+    _documents(
+        blocks.shape[0], loss, prospect.shown, prospect.traffic, prospect.predicted,
+        prospect.precision, ranks, limits, multipliers.theta, weights, blocks,
+    )  # fmt: skip
+    return WeightSums.of(blocks)
+
+
+@parallel_kernel
+def _documents(
+    first: int, last: int, loss: Floats, shown: Floats, traffic: Floats, predicted: Floats,
+    precision: Floats, ranks: Floats, limits: tuple[float, float], theta: Floats, weights: Floats,
+    blocks: Floats,
+) -> None:  # fmt: skip
+    """Weights of the documents of some blocks, and each block's sums: the same on any threads."""
+    for block in range(first, last):
+        for d in range(block * _BLOCK, min((block + 1) * _BLOCK, loss.size)):
+            left, theta[d] = _document(
+                loss[d], shown[d], predicted[d], precision[d], ranks, limits, theta[d], weights[d]
+            )
+            _add(left, shown[d], traffic[d], predicted[d], precision[d], ranks, weights[d],
+                 blocks[block])  # fmt: skip
+
+
+@inlined
+def _add(
+    left: float, shown: Floats, traffic: float, predicted: float, precision: Floats, ranks: Floats,
+    weights: Floats, sums: Floats,
+) -> None:  # fmt: skip
+    """Add a document to the sums of its block."""
+    sums[1] += traffic * max(left, 0.0)
+    for k in range(shown.size):
+        weighed = traffic * shown[k] * weights[k]
+        if weighed != 0:
+            sums[0] += weighed * ranks[0, k] * predicted
+            sums[2] += max(-ranks[5, k] * weighed, -ranks[6, k] * weighed)
+            sums[3] += weighed * weights[k] / precision[k]
+            sums[_SCALARS + k] += weighed
+            sums[_SCALARS + shown.size + k] += traffic * shown[k] * precision[k]
+
+
+@kernel
+def _document(
+    loss: float, shown: Floats, predicted: float, precision: Floats, ranks: Floats,
+    limits: tuple[float, float], start: float, weights: Floats,
+) -> tuple[float, float]:  # fmt: skip
+    r"""A document's weights: those of its worst relevance theta, found by guarded Newton steps.
+
+    For a given theta :math:`v = [\theta\alpha^- - \alpha\hat R - up]^+ / (2 \lambda s)`, or minus
+    :math:`[\alpha\hat R - down - \theta\alpha^+]^+ / (2 \lambda s)`. What is left of the loss
+    falls in theta; theta is 1 where some is left even then, 0 where none is anyway, else its root.
+    Both are returned. `ranks` has the rows alpha, its lowest and highest, up, down, lowest and
+    highest beta; `limits` are 2 lambda and the largest weight.
+    """
+    curvature, clip = limits
+    low, high, theta, left = -1.0, 2.0, start, 0.0
+    for _ in range(_NEWTON):
+        left, slope = loss, 0.0
+        for k in range(shown.size):
+            weights[k] = 0.0
+            if shown[k] <= 0:
+                continue
+            expected = ranks[0, k] * predicted
+            rise = theta * ranks[1, k] - expected - ranks[3, k]
+            fall = expected - ranks[4, k] - theta * ranks[2, k]
+            scale = precision[k] / curvature
+            if rise > 0:
+                weights[k] = min(rise * scale, clip)
+                left -= shown[k] * ranks[1, k] * weights[k]
+                if rise * scale < clip:
+                    slope += shown[k] * ranks[1, k] ** 2 * scale
+            elif fall > 0:
+                weights[k] = -min(fall * scale, clip)
+                left -= shown[k] * ranks[2, k] * weights[k]
+                if fall * scale < clip:
+                    slope += shown[k] * ranks[2, k] ** 2 * scale
+        end = (left > 0 and theta == 1) or (left < 0 and theta == 0)
+        if end or abs(left) < 1e-11:
+            break
+        if left > 0:
+            low = theta
+        else:
+            high = theta
+        if high - low < 1e-10:
+            break
+        flat = 2.0 if left > 0 else -1.0
+        theta = min(max(theta + left / slope if slope > 0 else flat, 0.0), 1.0)
+        if not low < theta < high:
+            theta = 0.5 * (max(low, 0.0) + min(high, 1.0))
+    return left, theta

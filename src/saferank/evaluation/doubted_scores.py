@@ -1,0 +1,142 @@
+r"""What sessions say of a doubted loss: mean, variance and range of each query, in one sweep.
+
+A session that shows document d at rank k says :math:`v_{d,k} (c - \hat c_{d,k})`, its click around
+what was predicted of it, on top of its query's base: what may be left of the loss at worst, and
+what :math:`\beta` takes off. `saferank.evaluation.measuring` does the same for any score in more
+passes; this is asked for some hundred times per curve.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from saferank._core.flat import Floats, Ints
+from saferank._core.kernels import parallel_kernel
+from saferank.counts import Counts
+from saferank.evaluation.bias_set import BiasSet
+from saferank.evaluation.intervals import QueryScores
+
+_SCALARS = 7
+_EDGE = 1e-9
+"""Up to this nothing is left of a loss: weights that cover it do so up to rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class DoubtedScores:
+    """Scores of sessions, and what weights add up to at each rank of each query."""
+
+    scores: QueryScores
+    weights: Floats
+    """Sums of P0 v, queries x ranks."""
+
+
+def doubted_scores(
+    loss: Floats,
+    v: Floats,
+    shown: Floats,
+    expected: Floats,
+    spread: Floats,
+    counts: Counts,
+    bias: BiasSet,
+    *,
+    owed: Floats,
+    observed: Floats | None = None,
+) -> DoubtedScores:
+    """What sessions say of the loss, its worst rest included.
+
+    Parameters
+    ----------
+    loss
+        A, one per document.
+    v, shown, expected, spread
+        Documents x ranks: weights of clicks, P0, predicted click rates, variance around them.
+    counts
+        Of the sessions to judge by.
+    bias
+        The click models that are thought possible.
+    owed
+        One per query: loss that no document of the log has.
+    observed
+        Where production is known from frequencies only, what a unit of them adds to the loss at
+        each rank: what is left of it then varies with the lists.
+
+    Returns
+    -------
+    DoubtedScores
+        Where each document has a beta of its own, it is at its worst; else as fitted.
+    """
+    limits = np.stack([bias.alpha_low, bias.alpha_high, bias.beta, bias.beta, np.zeros(v.shape[1])])
+    if bias.per_document:
+        limits[2:4] = bias.beta_low, bias.beta_high
+    if observed is not None:
+        limits[4] = observed
+    out = np.zeros((counts.queries, _SCALARS + v.shape[1]))
+    _queries(
+        counts.queries, counts.offsets, counts.impressions, counts.clicks, counts.sessions,
+        loss, v, shown, expected, spread, limits, observed is not None, out,
+    )  # fmt: skip
+    base, said, within, low, high, asked, least = out[:, :_SCALARS].T
+    base = base + owed
+    mean, sessions = base + said, counts.sessions
+    if observed is None:
+        within = np.where(asked > 0, within, 0.0)
+    # One session says nothing of its query's variance: its distance to all others errs upwards.
+    alone = (sessions <= 1) & ((asked > 0) | (observed is not None))
+    estimate = sessions @ mean / max(counts.total, 1)
+    within = np.where(
+        alone, (mean - estimate) ** 2, within * sessions / np.maximum(sessions - 1, 1)
+    )
+    share = sessions / max(counts.total, 1)
+    scores = QueryScores(
+        sessions, mean, within, base + low, base + high, np.zeros(counts.queries), "ranks",
+        least_variance=float(share @ least), cluster=counts.cluster,
+    )  # fmt: skip
+    return DoubtedScores(scores, out[:, _SCALARS:])
+
+
+@parallel_kernel
+def _queries(
+    first: int, last: int, offsets: Ints, impressions: Ints, clicks: Ints, sessions: Ints,
+    loss: Floats, v: Floats, shown: Floats, expected: Floats, spread: Floats, limits: Floats,
+    lists: bool, out: Floats,
+) -> None:  # fmt: skip
+    """Rows of `out`: base, what is said on top, variance, range, whether clicks are asked, ..."""
+    ranks = v.shape[1]
+    for q in range(first, last):
+        total = max(float(sessions[q]), 1.0)
+        once, square = np.zeros(ranks), np.zeros(ranks)
+        wide, low, high = np.zeros(ranks), np.zeros(ranks), np.zeros(ranks)
+        for d in range(offsets[q], offsets[q + 1]):
+            left = loss[d]
+            for k in range(ranks):
+                weight = v[d, k]
+                if weight != 0:
+                    weighed = shown[d, k] * weight
+                    left -= weighed * (limits[0, k] if weight > 0 else limits[1, k])
+                    trust = limits[2, k] if weighed > 0 else limits[3, k]
+                    out[q, 0] += weighed * (expected[d, k] - trust)
+                    out[q, 5] = 1.0
+                    out[q, 6] += weighed * weight * spread[d, k]
+                    out[q, 7 + k] += weighed
+            out[q, 0] += max(left, 0.0)
+            for k in range(ranks):
+                weight, varies = v[d, k], 0.0
+                if lists and left > _EDGE:
+                    alpha = limits[0, k] if weight > 0 else limits[1, k]
+                    varies = limits[4, k] - weight * alpha
+                missed = -weight * expected[d, k]
+                clicked = missed + weight
+                seen, taken = float(impressions[d, k]), float(clicks[d, k])
+                once[k] += missed * (seen - taken) + clicked * taken
+                missed, clicked = missed + varies, clicked + varies
+                wide[k] += missed * (seen - taken) + clicked * taken
+                square[k] += missed * missed * (seen - taken) + clicked * clicked * taken
+                low[k] = min(low[k], missed, clicked)
+                high[k] = max(high[k], missed, clicked)
+        for k in range(ranks):
+            out[q, 1] += once[k] / total
+            out[q, 2] += max(square[k] / total - (wide[k] / total) ** 2, 0.0)
+            out[q, 3] += low[k]
+            out[q, 4] += high[k]
