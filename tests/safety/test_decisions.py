@@ -1,3 +1,6 @@
+import json
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,7 +11,7 @@ from saferank.errors import InputError
 from saferank.evaluation import Interval
 from saferank.evaluation.lower_bound import LowerBound
 from saferank.plackett_luce import exposure
-from saferank.safety import Guard, Rule, assess, certify, genspec
+from saferank.safety import Assessment, Guard, Promise, Rule, assess, certify, genspec
 from saferank.safety.decisions import ClickTest, by_clicks, unconditional, verdict
 
 DATA = synthetic("small", queries=80, seed=1).train
@@ -113,6 +116,67 @@ def test_genspec_specialises_where_the_querys_own_clicks_warrant():
     bad = genspec(-2 * GOOD, -3 * GOOD, DATA, counts, USERS, production=OLD, method="normal")
     assert np.mean(bad.choice == 0) > 0.9
     assert sum(found.shares) == pytest.approx(1)
+
+
+BOTH = Rule(doubt=0.2)
+PROMISE = Promise(0.9, 0.01)
+
+
+def test_doubt_and_promise_together_ask_for_both():
+    """(a) enough for certain on average, (b) every query keeps the promise: four worlds."""
+    on_average = judge(3 * GOOD, promise=PROMISE, rule=BOTH).decision
+    assert [check.met for check in on_average.checks] == [True, False]
+    assert not on_average.ship
+    assert on_average.sentence.startswith("Do not ship as it is: ")
+    assert "--guard" in on_average.next_step
+    every_query = judge(OLD - 0.01 * GOOD, promise=PROMISE, rule=BOTH).decision
+    assert [check.met for check in every_query.checks] == [False, True]
+    assert not every_query.ship
+    assert "The promise holds" in every_query.sentence
+    neither = judge(-3 * GOOD, promise=PROMISE, rule=BOTH).decision
+    assert [check.met for check in neither.checks] == [False, False]
+    assert not neither.ship
+    assert not neither.unsure
+    both = judge(3 * GOOD, rule=replace(BOTH, guard=True))
+    assert [check.met for check in both.decision.checks] == [True, True]
+    assert both.decision.ship
+    assert both.decision.guard == 0.9
+    assert both.decision.rule == "doubt and promise with guard"
+    assert both.doubts.share >= 1
+    share = f"{int(100 * both.doubts.share)} %"
+    assert f"at least {share} of production's utility is certain on average" in (
+        both.decision.sentence
+    )
+    assert both.certificate.examination == "any"
+    again = Assessment.from_dict(json.loads(json.dumps(both.to_dict())))
+    assert again.decision == both.decision
+
+
+def test_the_promise_of_the_joined_rule_is_for_every_way_of_looking_unless_said():
+    found = judge(0.05 * GOOD, promise=PROMISE, rule=BOTH)
+    assert found.certificate.examination == "any"
+    assert found.decision.ship
+    assert found.decision.rule == "doubt and promise"
+    told = judge(0.05 * GOOD, promise=PROMISE, rule=BOTH, examination="fitted")
+    assert told.certificate.examination != "any"
+    # no promise was asked for: by clicks, as before; no doubt was: as before
+    assert judge(3 * GOOD, rule=BOTH).decision.rule == "clicks"
+    plain = judge(3 * GOOD, promise=PROMISE)
+    assert plain.decision.rule == "clicks"
+    assert not plain.decision.checks
+    assert plain.certificate.examination != "any"
+
+
+def test_with_a_doubt_and_no_curve_nothing_is_shipped():
+    gap = Interval(0.2, 0.1, 0.3, "clustered", 0.95)
+    bound = LowerBound(0.1, 0.95, 10.0, 0.05, 0.05, "clustered")
+    test = ClickTest(gap, 1.0, bound, 500)
+    assert by_clicks(test).ship
+    assert not by_clicks(test, rule=BOTH).ship
+    safe = certify(OLD, DATA, production=OLD)
+    decided = verdict(safe, test, rule=replace(BOTH, by="both"))
+    assert [check.met for check in decided.checks] == [False, True]
+    assert not decided.ship
 
 
 @pytest.mark.parametrize("guard", [False, True])

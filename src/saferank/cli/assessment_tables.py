@@ -18,6 +18,12 @@ def print_assessment(assessment: Assessment) -> None:
     typer.echo(assessment.decision.sentence)
     if assessment.flatters is not None:
         typer.echo(f"Warning: {assessment.flatters}")
+    checks = [
+        (check.asked, "met" if check.met else "not met", check.found)
+        for check in assessment.decision.checks
+    ]
+    if checks:
+        print_table("Both have to be met", ("asked for", "", "found"), checks)
     by_clicks = _click_rows(assessment)
     if by_clicks:
         title = assessment.feedback.say("By the clicks of sessions to judge by")

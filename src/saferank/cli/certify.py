@@ -50,9 +50,11 @@ class PromiseOptions:
             "--examination",
             metavar="any|fitted|dcg|FILE",
             help="What the promise is for: the rank weights as fitted, any way of looking down "
-            "the list, DCG's, or those of a file (bias.json, or a JSON list).",
+            "the list, DCG's, or those of a file (bias.json, or a JSON list). [fitted; any with "
+            "--doubt and a promise]",
+            show_default=False,
         ),
-    ] = "fitted"
+    ] = "auto"
 
     def check(self, ranker: Ranker, click_model: ClickModel | None) -> None:
         """Refuse rank weights that nobody gave, or that two options give."""
@@ -61,7 +63,7 @@ class PromiseOptions:
                 "`--weights` must be given: this ranker's file says nothing of rank weights; "
                 "--weights dcg:5, for example."
             )
-        if self.weights is not None and self.examination not in ("any", "fitted"):
+        if self.weights is not None and self.examination not in ("auto", "any", "fitted"):
             raise InputError(
                 "`--weights` and `--examination` both give rank weights: leave one out."
             )
@@ -85,7 +87,8 @@ class RuleOptions:
         float | None,
         typer.Option(
             help="Ship only what is surely good enough though the click model may be wrong by "
-            "this: 0.2 is 20 %. [not asked; how far it may be wrong is told]",
+            "this: 0.2 is 20 %; with --keep or --guard every query has to keep the promise, too. "
+            "[not asked; how far it may be wrong is told]",
             show_default=False,
         ),
     ] = None
@@ -211,6 +214,7 @@ def assess_run(
 
     ranker = Ranker.load(run)
     counts, weights = tables.counts, promise.weights
+    stated = promise.keep is not None or promise.slack is not None
     click_model = None if counts is None else _click_model(ranker, judged.bias, counts)
     promise.check(ranker, click_model)
     data, counted, notes = tables.read(click_model, ranker=ranker)
@@ -218,7 +222,7 @@ def assess_run(
         typer.echo(sentence, err=True)
     return assess(
         ranker, data, production=judged.scores(data), counts=counted, click_model=click_model,
-        promise=promise_of(ranker, promise.keep, promise.slack),
+        promise=promise_of(ranker, promise.keep, promise.slack) if stated else None,
         weights=None if weights is None else read_weights(weights),
         examination=read_examination(promise.examination), deployed=judged.deployed,
         production_kind=judged.production_policy, rule=rule, log=log,

@@ -56,11 +56,11 @@ def read_guard_mode(text: str | None) -> Mode:
 
 
 def read_examination(text: str) -> str | list[float]:
-    """What a promise is for: any, fitted or dcg; or the rank weights of a file.
+    """What a promise is for: auto, any, fitted or dcg; or the rank weights of a file.
 
     A file is a bias.json, whose alpha + beta are taken, or a JSON list of numbers.
     """
-    if text in ("any", "fitted", "dcg"):
+    if text in ("auto", "any", "fitted", "dcg"):
         return text
     path = Path(text)
     rule = "any, fitted, dcg, a bias.json or a JSON file with a list of rank weights"

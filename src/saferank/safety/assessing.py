@@ -57,7 +57,7 @@ def assess(
     click_model: ClickModel | None = None,
     promise: Promise | None = None,
     weights: npt.ArrayLike | None = None,
-    examination: Asked = "fitted",
+    examination: Asked = "auto",
     deployed: Deployed = "sampled",
     production_kind: str = "auto",
     rule: Rule = _DEFAULT,
@@ -86,7 +86,8 @@ def assess(
         Of the ranks, K of them; by default the ranker's own, else those of the click model.
     examination
         What the promise is for: "fitted" (the rank weights), "any" (every way of looking in which a
-        rank is looked at no more than the one above it), "dcg", or other rank weights.
+        rank is looked at no more than the one above it), "dcg", or other rank weights; "auto" is
+        "any" where the rule asks for doubt and promise together, else "fitted".
     deployed
         "sampled" or "sorted": how the new ranker's scores become rankings.
     production_kind
@@ -126,7 +127,12 @@ def assess(
     if click_model is None and provenance is not None and provenance.click_model is not None:
         click_model = ClickModel.from_dict(provenance.click_model)
     own_promise = provenance is not None and provenance.keep is not None
-    rule = rule.settle(counts=counts is not None, promise=own_promise, log=log is not None)
+    rule = rule.settle(
+        counts=counts is not None, promise=own_promise, log=log is not None,
+        stated=promise is not None,
+    )  # fmt: skip
+    if isinstance(examination, str) and examination == "auto":
+        examination = "any" if rule.joined else "fitted"
     w, weights_from = _weights(weights, provenance, click_model)
     scores = scores_on(ranker, data, "ranker")
     if logged_by is None and not isinstance(production, ProductionPolicy):

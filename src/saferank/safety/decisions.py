@@ -12,7 +12,7 @@ from saferank.evaluation import Interval
 from saferank.evaluation.doubt import DoubtCurve
 from saferank.evaluation.lower_bound import LowerBound
 from saferank.safety.certificate import Certificate
-from saferank.safety.doubt_words import assumption, certainty, shortfall
+from saferank.safety.doubt_words import assumption, certainty, certified, percent, shortfall
 from saferank.safety.guarded import what_is_left
 from saferank.safety.rule import Rule
 
@@ -52,6 +52,15 @@ def nearly(share: float) -> str:
 
 
 @dataclass(frozen=True)
+class Check:
+    """One of the things that a rule asks for."""
+
+    asked: str
+    met: bool
+    found: str
+
+
+@dataclass(frozen=True)
 class Decision:
     """Ship or not, why, and what that assumes.
 
@@ -70,6 +79,8 @@ class Decision:
     """Not shipped because something cannot be told, not because it was found to be worse."""
     next_step: str = ""
     """What to do now, in one sentence."""
+    checks: tuple[Check, ...] = ()
+    """What was asked for and found, where a rule asks for several things."""
 
     def about(self, feedback: Feedback) -> Decision:
         """The same in the words of what was counted."""
@@ -78,6 +89,10 @@ class Decision:
             sentence=feedback.say(self.sentence),
             assumes=tuple(feedback.say(sentence) for sentence in self.assumes),
             next_step=feedback.say(self.next_step),
+            checks=tuple(
+                Check(feedback.say(check.asked), check.met, feedback.say(check.found))
+                for check in self.checks
+            ),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -114,7 +129,7 @@ class ClickTest:
 
     def in_doubt(self, rule: Rule) -> bool:
         """Whether the stated doubt leaves open what the rule asks for."""
-        return bool(rule.doubt) and self.doubts is not None and not self.doubts.holds
+        return rule.doubt is not None and (self.doubts is None or not self.doubts.holds)
 
     def sentence(self, *, worse: bool = False, robust: bool = True) -> str:
         """The change in per cent, with its bound; of a loss how large it is at least.
@@ -253,8 +268,10 @@ def verdict(
 ) -> Decision:
     """The decision by the promise, by the clicks, or by both.
 
-    `auto` is by clicks where there are sessions to judge by, else by the promise. A ranker that
-    clicks show to be worse is never shipped.
+    `auto` is by clicks where there are sessions to judge by, else by the promise. By both with a
+    doubt: (a) the sessions to judge by make at least 1 - tolerance of production's utility certain
+    on average, for every click model within the doubt, and (b) every query keeps the promise, by
+    itself or by the guard. A ranker that clicks show to be worse is never shipped.
     """
     by, guard = rule.by, rule.guard
     if by == "auto":
@@ -267,6 +284,8 @@ def verdict(
     if by == "promise":
         surely_worse = not clicked.ship and not clicked.unsure
         return clicked if promised.ship and surely_worse else promised
+    if rule.joined:
+        return _joined(certificate, test, clicked, promised, rule)
     if guard and clicked.ship:
         sentence = f"Ship with guard {certificate.promise.keep:g}: {test.sentence()}; "
         sentence += promised.sentence.split(": ", 1)[1]
@@ -282,3 +301,68 @@ def verdict(
     sentence = f"Ship: {test.sentence()}; {promised.sentence.split(': ', 1)[1]}"
     assumes = tuple(dict.fromkeys((*clicked.assumes, *promised.assumes)))
     return Decision(True, "clicks and promise", sentence, assumes, next_step=_SERVE)
+
+
+def _joined(
+    certificate: Certificate, test: ClickTest, clicked: Decision, promised: Decision, rule: Rule
+) -> Decision:
+    """Both with a doubt: enough for certain on average, and the promise to every query."""
+    checks = (_on_average(test, clicked, rule), _every_query(certificate, promised, rule))
+    assumes = tuple(dict.fromkeys((*clicked.assumes, *promised.assumes)))
+    curve, guarded = test.doubts, " with guard" if rule.guard else ""
+    decision = Decision(
+        clicked.ship and promised.ship, f"doubt and promise{guarded}", "", assumes,
+        certificate.promise.keep if rule.guard and clicked.ship else None, clicked.unsure,
+        clicked.next_step, checks,
+    )  # fmt: skip
+    kept = promised.sentence.split(": ", 1)[1]
+    if not clicked.ship:
+        nor = "The promise holds: " if promised.ship else "Nor is the promise kept: "
+        return replace(decision, sentence=f"{clicked.sentence} {nor}{kept}")
+    assert curve is not None
+    by_log = test.sentence(robust=False)
+    if promised.ship:
+        keep = f" {certificate.promise.keep:g}" if rule.guard else ""
+        return replace(
+            decision,
+            sentence=f"Ship{guarded}{keep}: {certified(curve)}; {by_log}; {kept}",
+            next_step=_serve_guarded(certificate) if rule.guard else _SERVE,
+        )
+    return replace(
+        decision,
+        sentence=(
+            f"Do not ship as it is: {checks[1].found}, {certificate.scope}; the guard would keep "
+            f"the promise. On average it is good enough: {certified(curve)}; {by_log}."
+        ),
+        next_step="Certify again with --guard: whether enough is certain of what is then served.",
+    )
+
+
+def _on_average(test: ClickTest, clicked: Decision, rule: Rule) -> Check:
+    """(a): what sessions to judge by make certain, within the stated doubt."""
+    asked = (
+        f"On average at least {percent(1 - rule.tolerance)} of production's clicks and utility, "
+        f"with confidence {rule.confidence:.0%}, if the click model is wrong by up to "
+        f"{percent(rule.told_doubt)}"
+    )
+    if test.problems or test.doubts is None:
+        return Check(asked, False, "the log cannot tell")
+    return Check(
+        asked,
+        clicked.ship,
+        f"{percent(test.doubts.share)} of the utility and "
+        f"{percent(1 + test.share(test.bound.lower))} of the clicks are certain",
+    )
+
+
+def _every_query(certificate: Certificate, promised: Decision, rule: Rule) -> Check:
+    """(b): what every query keeps, by itself or by the guard."""
+    found = f"{nearly(certificate.share_holding)} of the traffic keeps it by itself"
+    if rule.guard:
+        found += ", all of it with the guard"
+    elif not promised.ship:
+        found = (
+            f"{1 - certificate.share_holding:.1%} of the traffic is on queries that may lose more "
+            f"than promised{_LOOSE.get(certificate.production_kind, '')}"
+        )
+    return Check(f"Each query {certificate.promise}, {certificate.scope}", promised.ship, found)

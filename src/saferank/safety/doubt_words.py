@@ -40,6 +40,14 @@ def certainty(curve: DoubtCurve) -> str:
     return f"{wanted(curve)} is {'certain ' if sure else ''}{breakdown(curve)}"
 
 
+def certified(curve: DoubtCurve) -> str:
+    """What is certain at the stated doubt, as a clause of the verdict."""
+    return (
+        f"with a click model that may be wrong by {percent(curve.stated)}, at least "
+        f"{percent(curve.share)} of production's utility is certain on average"
+    )
+
+
 def shortfall(curve: DoubtCurve) -> str:
     """What is missing at the stated doubt, as a clause of the verdict."""
     return (

@@ -24,7 +24,7 @@ from saferank.evaluation.scored_policies import rank_weights
 from saferank.metrics import dcg_weights
 from saferank.policies.production import total_weights
 
-Asked = Literal["fitted", "any", "dcg"] | npt.ArrayLike
+Asked = Literal["auto", "fitted", "any", "dcg"] | npt.ArrayLike
 """The rank weights as they are, every non-increasing examination, DCG's, or weights."""
 
 

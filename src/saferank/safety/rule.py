@@ -27,7 +27,7 @@ class Rule:
 
     by: str = "auto"
     """"promise", "clicks", "both", or "auto": by clicks where there are counts, and by both where
-    the ranker was learned with a promise."""
+    the ranker was learned with a promise, or where a doubt is given and a promise stated."""
     tolerance: float = 0.0
     """Share of production's clicks that may be lost."""
     confidence: float = 0.95
@@ -57,6 +57,11 @@ class Rule:
         require(0 <= self.told_doubt < float("inf"), "doubt", "at least 0", self.doubt)
 
     @property
+    def joined(self) -> bool:
+        """Whether it asks for both: enough for certain on average, and a promise to every query."""
+        return self.by == "both" and self.doubt is not None
+
+    @property
     def told_doubt(self) -> float:
         """The doubt that figures are told for, whether or not it decides."""
         return TOLD if self.doubt is None else self.doubt
@@ -66,8 +71,12 @@ class Rule:
         """The method of intervals."""
         return "clustered" if self.method is None else self.method
 
-    def settle(self, *, counts: bool, promise: bool, log: bool) -> Rule:
-        """The rule with nothing left open: by what is there to decide by."""
-        both = self.by == "auto" and counts and promise
+    def settle(self, *, counts: bool, promise: bool, log: bool, stated: bool = False) -> Rule:
+        """The rule with nothing left open: by what is there to decide by.
+
+        `promise`: the ranker was learned with one; `stated`: one was asked for when judging.
+        """
+        asked = promise or (self.doubt is not None and (stated or self.guard))
+        both = self.by == "auto" and counts and asked
         method = ("normal" if log else "clustered") if self.method is None else self.method
         return replace(self, by="both" if both else self.by, method=method)
