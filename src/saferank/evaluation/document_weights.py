@@ -77,8 +77,9 @@ class WeightSums:
     def of(cls, blocks: Floats) -> WeightSums:
         """The sums of all blocks."""
         total = blocks.sum(axis=0)
-        ranks = (total.size - _SCALARS) // 2
-        return cls(*map(float, total[:_SCALARS]), *total[_SCALARS:].reshape(2, ranks))
+        clicks, left, trust, variance = map(float, total[:_SCALARS])
+        weights, active = total[_SCALARS:].reshape(2, -1)
+        return cls(clicks, left, trust, variance, weights, active)
 
     def bound(self, prospect: Prospect, bias: BiasSet, quantile: float) -> float:
         """The bound if the predictions are right."""
