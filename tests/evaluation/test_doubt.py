@@ -11,6 +11,7 @@ from scipy.optimize import minimize
 from worlds import exposure, rankings, sessions
 
 import saferank as sr
+from benchmarks import corners as corner_figures
 from saferank._core.threads import use_threads
 from saferank.clicks import ClickModel, simulate, trust_bias
 from saferank.counts import Counts
@@ -458,3 +459,12 @@ def test_for_any_users_nothing_is_promised_that_is_not_kept(name):
         own = np.repeat(counts.sessions / counts.total, 6)
         true = data.labels / 4
         assert curve.unbounded <= (own @ (new * true)) / (own @ (omega0 * true))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("doubt", [0.0, 0.1, 0.2, 0.5])
+def test_the_figures_on_corners_of_the_docs(doubt):
+    """A thousand logs, the true click model at each corner in turn; without doubt it is sharp."""
+    found = corner_figures.failures(doubt, 1000, seed=1)
+    assert all(mean <= noise(1000) for mean, _ in found.values())
+    assert doubt > 0 or found["normal"][0] > 0.02
