@@ -186,3 +186,21 @@ def test_tables_in_memory_and_exclusions(spark: Any) -> None:
     assert there.to_pylist() == local.to_pylist()
     with pytest.raises(InputError, match="ranks count from 0"):
         sr.count(log, engine="spark")
+
+
+def test_values_are_drawn_alike(spark: Any, tmp_path: Path) -> None:
+    del spark
+    rng = np.random.default_rng(1)
+    log = pa.table({
+        "session_id": np.repeat(np.arange(60), 2), "query_id": ["q"] * 120,
+        "doc_id": np.tile(["a", "b"], 60), "rank": np.tile([1, 2], 60),
+        "revenue": rng.exponential(20.0, 120),
+    })  # fmt: skip
+    pq.write_table(log, tmp_path / "log.parquet")
+    counted = [
+        sr.count(tmp_path / "log.parquet", feedback="revenue<=40", engine=engine, judge=0)
+        .to_arrow(["doc_id", "rank", "impressions", "clicks"]).sort_by("doc_id")
+        for engine in ("duckdb", "spark")
+    ]  # fmt: skip
+    assert counted[0].to_pylist() == counted[1].to_pylist()
+    assert 0 < sum(counted[0]["clicks"].to_pylist()) < 120
