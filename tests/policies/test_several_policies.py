@@ -57,8 +57,6 @@ def test_estimators_are_unbiased_on_all_rounds_together(name: str) -> None:
     )
     impressions, clicks = (np.rint(array * scale).astype(np.int64) for array in (shown, clicked))
     counts = Counts(OFFSETS, impressions, clicks, sessions=np.array([1000 * scale + 2]))
-    shown, clicked = (np.rint(array * scale).astype(np.int64) for array in (shown, clicked))
-    counts = Counts(OFFSETS, shown, clicked, sessions=np.array([1000 * scale + 2]))
     evidence = Evidence(
         counts, MODEL, by_policy(mixed, MODEL, WEIGHTS), predictions=np.array([0.2, 0.7, 0.5])
     )

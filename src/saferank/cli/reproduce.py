@@ -29,7 +29,9 @@ class _Study:
 
 
 def reproduce(
-    figure: Annotated[str, typer.Argument(help="1 to 7, several as 2,4, or all.")],
+    figure: Annotated[
+        str, typer.Argument(help="1 to 7, several as 2,4, all of these, or 8 (rounds).")
+    ],
     asked: _Study,
     output: Annotated[
         Path, typer.Option("-o", "--output", help="Folder for figures, page and results.")
@@ -46,6 +48,9 @@ def reproduce(
 
     Example: saferank reproduce all --preset quick
     """
+    if figure == "8":
+        _rounds(asked, output, json)
+        return
     from saferank.experiments import FIGURES, PRESETS
     from saferank.experiments import reproduce as run
     from saferank.experiments.study_page import file_names
@@ -79,3 +84,34 @@ def _whole(text: str) -> int:
         return int(float(text))
     except (ValueError, OverflowError) as error:
         raise InputError(f"Numbers must be whole, such as 100 or 1e4; got {text!r}.") from error
+
+
+def _rounds(asked: _Study, output: Path, json: bool) -> None:
+    """Figure 8: rounds of log, learn, certify, serve and log again."""
+    from dataclasses import asdict
+
+    from saferank.experiments.rounds_figure import RoundsPlan, reproduce_rounds
+
+    check_outputs([output / "figure-8.svg"])
+    plan = RoundsPlan(
+        asked.data or "synthetic:small:60",
+        seeds=asked.seeds or 3,
+        sessions=5000 if asked.sessions is None else _whole(asked.sessions),
+    )
+    rows, path = reproduce_rounds(plan, output)
+    if json:
+        print_json({"figure": str(path), "rows": [asdict(row) for row in rows]})
+        return
+    print_table(
+        f"{plan.rounds} rounds of {plan.sessions:,} sessions, {plan.seeds} seeds; utility of the "
+        "first production is 1",
+        ("users", "method", "last round", "worst round", "regret", "average below", "query below"),
+        [
+            (
+                row.users, row.method, f"{row.last:.3f}", f"{row.worst:.3f}", f"{row.regret:.2f}",
+                f"{row.below} of {row.rounds}", f"{row.broken} of {row.rounds}",
+            )
+            for row in rows
+        ],
+    )  # fmt: skip
+    typer.echo(f"The figure is {path}.")
