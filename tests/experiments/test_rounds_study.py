@@ -43,7 +43,7 @@ def test_relevance_drifts_half_way(collection: sr.data.Collection) -> None:
     moved = np.add.reduceat(np.abs(before - after), world.items.offsets[:-1]) > 0
     assert 0.2 < moved.mean() < 0.8
     sums = [np.add.reduceat(own, world.items.offsets[:-1]) for own in (before, after)]
-    np.testing.assert_allclose(*sums)
+    np.testing.assert_allclose(sums[0], sums[1])
 
 
 def test_with_the_promise_no_query_is_ever_below_it(
