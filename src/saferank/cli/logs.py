@@ -135,6 +135,27 @@ def check(
         raise typer.Exit(NOT_GOOD_ENOUGH)
 
 
+@dataclass(frozen=True)
+class _Actions:
+    """What the events mean."""
+
+    click: Annotated[
+        str, typer.Option("--click", metavar="ACTION", help="The action that is a click.")
+    ] = "click"
+    shown: Annotated[
+        str,
+        typer.Option(
+            "--shown",
+            metavar="auto|hits|events",
+            help="What was shown: query_response_hit_ids, or impression events.",
+        ),
+    ] = "auto"
+    impression: Annotated[
+        str,
+        typer.Option("--impression", metavar="ACTION", help="The action of an impression."),
+    ] = "impression"
+
+
 @app.command("ubi")
 @with_groups
 def ubi(
@@ -147,21 +168,7 @@ def ubi(
     output: Annotated[
         Path, typer.Option("-o", "--output", help="The log to write.", show_default=False)
     ],
-    click: Annotated[
-        str, typer.Option("--click", metavar="ACTION", help="The action that is a click.")
-    ] = "click",
-    shown: Annotated[
-        str,
-        typer.Option(
-            "--shown",
-            metavar="auto|hits|events",
-            help="What was shown: query_response_hit_ids, or impression events.",
-        ),
-    ] = "auto",
-    impression: Annotated[
-        str,
-        typer.Option("--impression", metavar="ACTION", help="The action of an impression."),
-    ] = "impression",
+    actions: _Actions,
     memory: options.Memory = None,
     json: Json = False,
 ) -> None:
@@ -175,9 +182,7 @@ def ubi(
     from saferank import logs
 
     check_outputs([output], [queries, events], ["log"])
-    report = logs.read_ubi(
-        queries, events, output, click=click, shown=shown, impression=impression, memory=memory
-    )
+    report = logs.read_ubi(queries, events, output, memory=memory, **vars(actions))
     if json:
         print_json({"output": str(output), **report.to_dict()})
         return

@@ -11,13 +11,10 @@ import numpy as np
 
 from saferank._core.flat import Floats
 from saferank._core.names import code_fingerprint
-from saferank.clicks import ClickModel
-from saferank.counts import Counts
-from saferank.data import RankingData
 from saferank.learning.families import family
+from saferank.learning.learning_inputs import Given, Inputs
 from saferank.learning.provenance import versions
 from saferank.learning.ranker import Ranker
-from saferank.learning.recipe import Recipe
 from saferank.objectives import schedule
 
 
@@ -46,31 +43,25 @@ class _Digest:
 
 def run_key(
     method: str,
-    recipe: Recipe,
-    seed: int,
+    inputs: Inputs,
     *,
-    learned_from: tuple[RankingData, Counts | None],
-    validation: tuple[RankingData, Counts | None] | None,
+    learned_from: Given,
+    validation: Given | None,
     sessions: Sequence[int],
-    click_model: ClickModel | None,
-    production: Ranker | None,
-    predictor: Ranker | None,
     shown: Floats | None = None,
 ) -> str:
     """Name a run by its inputs; callables go in by what they compute.
 
     Parameters
     ----------
-    method, recipe, seed
-        What is learned, and from which random numbers.
+    method, inputs
+        What is learned, from which random numbers, with which click model, production and
+        regression.
     learned_from, validation
         Queries and counts; production's scores are with the data.
     sessions
         The numbers of sessions N of everything that is trained on: all queries, then each fold's
         where there are folds. A schedule of the recipe is asked for them.
-    users, production, predictor
-        The click model, the ranker that showed the documents (where it is one, and not scores
-        alone), the regression behind DM and DR.
     shown
         Production's exposures, where they are not those of drawing from its scores.
 
@@ -79,17 +70,19 @@ def run_key(
     str
         32 hexadecimal digits.
     """
+    recipe, click_model = inputs.recipe, inputs.click_model
+    production = inputs.production if isinstance(inputs.production, Ranker) else None
     digest = _Digest()
     digest.add("shown", shown)
     digest.add("versions", versions())
-    digest.add("method", [method, seed])
+    digest.add("method", [method, inputs.seed])
     digest.add("sessions", list(sessions))
     parts = recipe.to_dict()
     if callable(recipe.delta):
         parts["delta"] = [schedule(recipe.delta)(n) for n in sessions]
     if callable(recipe.scorer):
         width = learned_from[0].width
-        fresh = family(recipe.scorer).fresh(width, recipe.settings, seed)
+        fresh = family(recipe.scorer).fresh(width, recipe.settings, inputs.seed)
         parts["scorer"] = [fresh.fingerprint()]
     for name in ("gain", "objective"):
         part = getattr(recipe, name)
@@ -99,12 +92,12 @@ def run_key(
     for name, part in (("learned from", learned_from), ("validation", validation)):
         _add_log(digest, name, part)
     digest.add("click model", None if click_model is None else click_model.to_dict())
-    for name, ranker in (("production", production), ("predictor", predictor)):
+    for name, ranker in (("production", production), ("predictor", inputs.predictor)):
         digest.add(name, None if ranker is None else ranker.fingerprint())
     return digest.hexdigest()
 
 
-def _add_log(digest: _Digest, name: str, log: tuple[RankingData, Counts | None] | None) -> None:
+def _add_log(digest: _Digest, name: str, log: Given | None) -> None:
     digest.add(name, log is not None)
     if log is None:
         return

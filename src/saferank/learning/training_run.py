@@ -218,18 +218,13 @@ class TrainingRun(Inputs):
     def key(self, method: str, log: Log, check_log: Log | None) -> str:
         """Names this run: no run with any other input has its checkpoint."""
         parts = [log] if check_log else [log, *(others for others, _ in folds(log, self.seed))]
-        ranker = self.production if isinstance(self.production, Ranker) else None
         return run_key(
             method,
-            self.recipe,
-            self.seed,
+            self,
             learned_from=self._given[0],
             validation=self._given[1],
             sessions=[part.counts.total for part in parts],
             shown=self._exposures(log),
-            click_model=self.click_model,
-            production=ranker,
-            predictor=self.predictor,
         )
 
     def _exposures(self, log: Log) -> Floats | None:

@@ -66,6 +66,19 @@ class EngineChoice:
     """Whose values count where folders and files have the same column: "folders" or "columns"."""
 
 
+@dataclass(frozen=True)
+class LogReading:
+    """Which rows of a log are read, and how; see `count`."""
+
+    columns: Mapping[str, str] | None = None
+    where: Sequence[str] = ()
+    top: int | None = None
+    use_sessions: bool = True
+    rank_from: int = 1
+    exclude: ExclusionList | None = None
+    feedback: str | Feedback = CLICKS
+
+
 def count(
     log: LogName,
     *,
@@ -137,20 +150,9 @@ def count(
     """
     check_share(judge)
     check_seed(seed)
-    with counted(
-        log,
-        engine=engine,
-        columns=columns,
-        where=where,
-        top=top,
-        use_sessions=use_sessions,
-        rank_from=rank_from,
-        exclude=exclude,
-        output=None if output is None else Path(output),
-        judge=judge,
-        seed=seed,
-        feedback=feedback,
-    ) as result:
+    reading = LogReading(columns, where, top, use_sessions, rank_from, exclude, feedback)
+    path = None if output is None else Path(output)
+    with count_rows(log, reading, engine, output=path, judge=judge, seed=seed) as result:
         if result.report.from_zero:
             raise InputError(FROM_ZERO)
         if result.report.bad and not skip_bad:
@@ -160,7 +162,7 @@ def count(
                 f"the log must have rows to count; {_why_empty(result.report, where)}."
             )
         check_ranks(result.report.ranks)
-        return result.table(None if output is None else Path(output))
+        return result.table(path)
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,33 +206,23 @@ class Counted:
 
 
 @contextlib.contextmanager
-def counted(
+def count_rows(
     log: LogName,
-    *,
+    reading: LogReading,
     engine: str | EngineChoice = "duckdb",
-    columns: Mapping[str, str] | None = None,
-    where: Sequence[str] = (),
-    top: int | None = None,
-    use_sessions: bool = True,
-    rank_from: int = 1,
-    exclude: ExclusionList | None = None,
+    *,
     output: Path | None = None,
     judge: float = 0,
     seed: int = 0,
-    feedback: str | Feedback = CLICKS,
 ) -> Iterator[Counted]:
     """Run the one pass over the log; the result lives as long as the block."""
     choice = EngineChoice(engine) if isinstance(engine, str) else engine
-    wanted = FeedbackColumns.of(feedback, seed)
-    source, names = sources.find(log), columns_of(columns, wanted)
+    wanted = FeedbackColumns.of(reading.feedback, seed)
+    source, names = sources.find(log), columns_of(reading.columns, wanted)
     if output is not None:
         sources.check_output(source, output)
-    excluded = None if exclude is None else Exclusions.read(exclude)
-    if isinstance(source, sources.Files) and source.local:
-        named = {conditions.parse(text).column for text in where}
-        named |= set() if excluded is None else excluded.columns(names)
-        unless_named = {"part", "sessions", "propensity"} - set(columns or {})
-        sources.check_columns(source, {*names.values()} - unless_named | named)
+    excluded = None if reading.exclude is None else Exclusions.read(reading.exclude)
+    _check_columns(source, names, reading, excluded)
     with (
         scratch_folder(choice.spill or (output and output.parent)) as folder,
         opened(choice.name, memory=choice.memory, spill=folder) as running,
@@ -238,16 +230,16 @@ def counted(
     ):
         if isinstance(source, sources.Files):
             source = sources.settle_hive(source, choice.hive, lambda f: running.read(f).columns)
-        table = conditions.filtered(running.read(source), where)
+        table = conditions.filtered(running.read(source), reading.where)
         before = None
         if excluded is not None:
             before, table = table.count(), excluded.without(table, names, running)
         read = read_log(
             table,
-            columns=columns,
-            sessions=use_sessions,
-            top=top,
-            rank_from=rank_from,
+            columns=reading.columns,
+            sessions=reading.use_sessions,
+            top=reading.top,
+            rank_from=reading.rank_from,
             hashed=Hash(judge, seed, running.name) if judge else None,
             parts=bool(judge),
             feedback=None if wanted is None else replace(wanted, engine=running.name),
@@ -255,8 +247,8 @@ def counted(
         split = settle_split(read, source, names["part"], judge, seed)
         tallied = _brought(running, local, tally(read), folder / "tally.parquet")
         by_query = None
-        some = bool(where) or excluded is not None
-        of_queries = _sessions_of(read, running, source, columns, some)
+        some = bool(reading.where) or excluded is not None
+        of_queries = _sessions_of(read, running, source, reading.columns, some)
         if of_queries is not None:
             by_query = _brought(running, local, of_queries, folder / "sessions.parquet")
             check_sessions(by_query)
@@ -275,6 +267,21 @@ def counted(
             report = replace(report, repeats=find_repeats(running, read, report.sessions))
         sketches = _sketches(running, table, names, read, source, report)
         yield Counted(report, running, local, tallied, by_query, read, split, folder, sketches)
+
+
+def _check_columns(
+    source: sources.Source,
+    names: Mapping[str, str],
+    reading: LogReading,
+    excluded: Exclusions | None,
+) -> None:
+    """Refuse local files without a column that is asked for, before an engine is started."""
+    if not (isinstance(source, sources.Files) and source.local):
+        return
+    named = {conditions.parse(text).column for text in reading.where}
+    named |= set() if excluded is None else excluded.columns(names)
+    unless_named = {"part", "sessions", "propensity"} - set(reading.columns or {})
+    sources.check_columns(source, {*names.values()} - unless_named | named)
 
 
 def _sketches(

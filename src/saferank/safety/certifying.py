@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import numpy.typing as npt
 
@@ -22,7 +24,7 @@ from saferank.learning.provenance import versions
 from saferank.learning.ranker import Ranker
 from saferank.policies import ProductionPolicy
 from saferank.safety.certificate import Certificate, Distribution
-from saferank.safety.changes import Change, changes
+from saferank.safety.changes import changes
 from saferank.safety.examination import Asked, Examination
 from saferank.safety.guarded import GuardRule, Mode
 from saferank.safety.losses import (
@@ -112,33 +114,35 @@ def certify(
         rank_weights(weights, new, production),
         weights_from or _weights_from(weights, new),
     )
-    w, old = looking.weights, production_policy(production, data, deployed)
+    old = production_policy(production, data, deployed)
     sessions = traffic.sessions if isinstance(traffic, Counts) else traffic
-    shares = query_shares(sessions, data.queries)
     rule = GuardRule.against(old, promise, looking, mode, holdout)
     worth = None if relevance is None else flat.check_values("relevance", relevance, data.offsets)
-    comparison = Comparison(new, old, data, rule, deployed, worth)
+    return _certificate(
+        Comparison(new, old, data, rule, deployed, worth),
+        query_shares(sessions, data.queries),
+        traffic_known=traffic is not None,
+    )
+
+
+def _certificate(comparison: Comparison, shares: Floats, *, traffic_known: bool) -> Certificate:
+    """What a comparison says of all queries; `shares` are those of the traffic."""
+    data, rule, old = comparison.data, comparison.rule, comparison.production
+    promise, looking, deployed = rule.promise, rule.examination, comparison.deployed
     summary = comparison.facts(shares)
     facts, gains = summary.losses, summary.gains
     worst = _first(facts[:, LOSS] + 1e-3 * facts[:, LARGEST])
-    visited = _first(shares) if traffic is not None else worst[:0]
-    losses = facts[:, [LOSS, LARGEST]]
-
-    def listed(queries: Ints) -> tuple[Change, ...]:
-        return changes(
-            new, old, data, queries, weights=w, losses=losses, shares=shares, deployed=deployed
-        )
-
+    visited = _first(shares) if traffic_known else worst[:0]
+    listed = partial(changes, comparison, losses=facts[:, [LOSS, LARGEST]], shares=shares)
     holds = facts[:, EXCESS] <= 0
-    mean_loss, mean_total = (
-        float(shares @ (facts[:, LOSS] * comparison.total)),
-        float(shares @ comparison.total),
-    )
+    mean_loss = float(shares @ (facts[:, LOSS] * comparison.total))
+    mean_total = float(shares @ comparison.total)
+    spared = TOLERANCE * float(looking.weights.max())
     return Certificate(
         promise=promise,
         deployed=deployed,
         holds=bool(holds.all()),
-        holds_on_average=mean_loss <= promise.slack * mean_total + TOLERANCE * float(w.max()),
+        holds_on_average=mean_loss <= promise.slack * mean_total + spared,
         share_holding=min(1.0, float(shares[holds].sum())),
         mean_loss=mean_loss,
         mean_total=mean_total,
@@ -147,7 +151,7 @@ def certify(
         guard_mixing=min(1.0, float(shares @ summary.kept)),
         guard_loss=float(facts[:, GUARDED].max()),
         guard_mode=rule.mode,
-        guard_holdout=holdout,
+        guard_holdout=rule.holdout,
         guard_gain=None if gains is None else float(shares @ gains[0]),
         guard_gain_kept=None if gains is None else float(shares @ gains[1]),
         curve=summary.curve,
@@ -156,12 +160,12 @@ def certify(
         visited=listed(visited),
         queries=data.queries,
         documents=data.documents,
-        traffic_known=traffic is not None,
-        weights=tuple(w.tolist()),
+        traffic_known=traffic_known,
+        weights=tuple(looking.weights.tolist()),
         examination=looking.name,
         production_kind=old.kind,
         weights_from=looking.source,
-        assumptions=_assumptions(deployed, old, looking, traffic is not None),
+        assumptions=_assumptions(deployed, old, looking, traffic_known),
         data=data.fingerprint(),
         versions=versions(),
     )

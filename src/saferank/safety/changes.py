@@ -9,9 +9,8 @@ import numpy.typing as npt
 
 from saferank._core import flat
 from saferank._core.flat import Floats, Ints
-from saferank.data import RankingData
-from saferank.evaluation.scored_policies import Deployed, Policy, chosen, exposure_of, scores_of
-from saferank.policies import ProductionPolicy
+from saferank.evaluation.scored_policies import chosen, exposure_of, scores_of
+from saferank.safety.policy_facts import Comparison
 
 
 @dataclass(frozen=True)
@@ -41,25 +40,17 @@ class Change:
 
 
 def changes(
-    new: Policy,
-    production: ProductionPolicy,
-    data: RankingData,
-    queries: npt.ArrayLike,
-    *,
-    weights: Floats,
-    losses: Floats,
-    shares: Floats,
-    deployed: Deployed,
+    comparison: Comparison, queries: npt.ArrayLike, *, losses: Floats, shares: Floats
 ) -> tuple[Change, ...]:
     """What changes for the given queries: the documents that are in the top before or after.
 
     `losses` are eta(keep) and eta(1) of all queries, queries x 2.
     """
-    part = chosen(data, queries)
+    part, weights = chosen(comparison.data, queries), comparison.rule.examination.weights
     offsets = part.data.offsets
-    after = scores_of(new, part, "new")
-    old = production.take(part.queries, part.positions, offsets)
-    omega = exposure_of(after, weights, offsets, deployed, old.filled)
+    after = scores_of(comparison.new, part, "new")
+    old = comparison.production.take(part.queries, part.positions, offsets)
+    omega = exposure_of(after, weights, offsets, comparison.deployed, old.filled)
     before, omega0 = old.ranking_scores(), old.exposure(weights)
     query_ids, doc_ids = part.data.ids()
     places = np.stack([_places(before, offsets), _places(after, offsets)], axis=1)

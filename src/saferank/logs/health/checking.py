@@ -14,7 +14,7 @@ from saferank.counts.overlap import Overlap
 from saferank.data import RankingData
 from saferank.errors import InputError
 from saferank.logs.alignment import Alignment, align, arrays_of
-from saferank.logs.counting import Counted, EngineChoice, counted
+from saferank.logs.counting import Counted, EngineChoice, LogReading, count_rows
 from saferank.logs.exclusions import ExclusionList
 from saferank.logs.health import judgements, measures
 from saferank.logs.health.judgements import Finding
@@ -131,14 +131,12 @@ def check_log(
     >>> check_log(log).report.rows
     2
     """
-    options: dict[str, Any] = {
-        "engine": engine, "columns": columns, "where": where, "top": top,
-        "use_sessions": use_sessions, "exclude": exclude, "feedback": feedback,
-    }  # fmt: skip
-    with counted(log, rank_from=1 if rank_from is None else rank_from, **options) as counted_log:
+    first = 1 if rank_from is None else rank_from
+    reading = LogReading(columns, where, top, use_sessions, first, exclude, feedback)
+    with count_rows(log, reading, engine) as counted_log:
         if not (counted_log.report.from_zero and rank_from is None):
             return _checked(counted_log, items, production, policy)
-    with counted(log, rank_from=0, **options) as counted_log:
+    with count_rows(log, replace(reading, rank_from=0), engine) as counted_log:
         health = _checked(counted_log, items, production, policy)
         return replace(health, findings=(judgements.origin(counted_log.report), *health.findings))
 
