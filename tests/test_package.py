@@ -38,6 +38,7 @@ CLIENT = """\
 import saferank as sr
 reveal_type(sr.load("run"))
 reveal_type(sr.InputError("no"))
+sr.data.RankingData([[1.0]], offsets=[0, 1], labels=[1])
 sr.learn(nonsense=1)
 sr.data.synthetic("small", queries="many")
 sr.certify(1.0)
@@ -45,7 +46,7 @@ sr.nothing
 """
 CHECKERS = {
     "mypy": ["mypy", "--no-error-summary", "--follow-imports=silent"],
-    "pyright": ["pyright", "--pythonpath", sys.executable],
+    "basedpyright": ["basedpyright", "--pythonpath", sys.executable],
 }
 
 
@@ -62,4 +63,4 @@ def test_a_type_checker_sees_what_the_names_are(checker, tmp_path):
     assert re.search(r':3:.*"(saferank.errors.)?InputError"', shown)
     lines = CLIENT.count("\n")
     errors = {int(line) for line in re.findall(r"client\.py:(\d+)\S* (?:- )?error", shown)}
-    assert errors == set(range(4, lines + 1)), shown
+    assert errors == set(range(5, lines + 1)), shown

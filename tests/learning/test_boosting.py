@@ -9,6 +9,7 @@ import textwrap
 import lightgbm
 import numpy as np
 import pytest
+from learning.looking import files, quality
 
 from saferank.clicks import simulate, trust_bias
 from saferank.counts import Counts
@@ -16,8 +17,6 @@ from saferank.data import RankingData, synthetic
 from saferank.errors import InputError, MissingExtraError
 from saferank.learning import METHODS, Ranker, Settings, learn
 from saferank.learning.boosting import Boosting
-from saferank.metrics import mean
-from saferank.plackett_luce import expected_ndcg
 from saferank.scorers.tree_scorer import TreeScorer
 
 USERS = trust_bias()
@@ -41,19 +40,6 @@ def counts(production):
     return simulate(
         WORLD.train, production.scores(WORLD.train), USERS, sessions=20_000, seed=3, judge=0
     )
-
-
-def quality(ranker):
-    test = WORLD.test
-    return mean(expected_ndcg(ranker.scores(test), test.labels, test.offsets, 5))
-
-
-def files(folder):
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -126,8 +112,8 @@ def test_trees_learn_from_labels_and_from_clicks(production):
     )
     shared = {"production": production, "scorer": "trees", "settings": settings}
     dr, prpo = (learn(WORLD.train, many, USERS, method=m, **shared) for m in ("dr", "prpo"))
-    assert quality(skyline) > quality(production) + 0.01
-    assert min(quality(dr), quality(prpo)) > quality(production)
+    assert quality(skyline, WORLD.test) > quality(production, WORLD.test) + 0.01
+    assert min(quality(dr, WORLD.test), quality(prpo, WORLD.test)) > quality(production, WORLD.test)
 
 
 def test_features_are_taken_as_they_are_unless_told_otherwise(counts):
@@ -284,7 +270,7 @@ def test_production_may_be_a_model_that_lightgbm_trained(tmp_path):
         for delta in (1.0, 0.01)
     )  # fmt: skip
     assert np.array_equal(kept.scores(test), shown)
-    assert quality(changed) > quality(production)
+    assert quality(changed, WORLD.test) > quality(production, WORLD.test)
     first = trees_of(changed).booster.predict(test.features, raw_score=True, num_iteration=5)
     assert np.array_equal(first, shown)
 

@@ -9,6 +9,7 @@ import time
 import numpy as np
 import pytest
 import torch
+from learning.looking import files, quality
 
 from saferank._core.threads import use_threads
 from saferank.clicks import ClickModel, simulate, trust_bias
@@ -17,8 +18,6 @@ from saferank.data import RankingData, synthetic
 from saferank.errors import InputError
 from saferank.learning import METHODS, Ranker, RankingEstimator, Settings, fit_relevance, learn
 from saferank.learning.descent import Training
-from saferank.metrics import mean
-from saferank.plackett_luce import expected_ndcg
 
 USERS = trust_bias()
 WORLD = synthetic("small", queries=120, seed=0)
@@ -38,21 +37,8 @@ def counts(production):
     )
 
 
-def quality(ranker):
-    test = WORLD.test
-    return mean(expected_ndcg(ranker.scores(test), test.labels, test.offsets, 5))
-
-
 def parameters(ranker):
     return list(ranker.scorer.module.state_dict().values())
-
-
-def files(folder):
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -124,7 +110,7 @@ def test_learning_beats_production_with_enough_sessions(production, counts):
         ranker = learn(
             WORLD.train, many, USERS, method=method, production=production, settings=settings
         )
-        assert quality(ranker) > quality(production) + 0.02
+        assert quality(ranker, WORLD.test) > quality(production, WORLD.test) + 0.02
 
 
 def test_same_seed_same_files_whatever_the_threads(production, counts, tmp_path):

@@ -24,7 +24,6 @@ from saferank.learning.provenance import versions
 from saferank.learning.ranker import Ranker
 from saferank.policies import ProductionPolicy
 from saferank.safety.certificate import Certificate, Distribution
-from saferank.safety.changes import changes
 from saferank.safety.examination import Asked, Examination
 from saferank.safety.guarded import GuardRule, Mode
 from saferank.safety.losses import (
@@ -133,7 +132,7 @@ def _certificate(comparison: Comparison, shares: Floats, *, traffic_known: bool)
     facts, gains = summary.losses, summary.gains
     worst = _first(facts[:, LOSS] + 1e-3 * facts[:, LARGEST])
     visited = _first(shares) if traffic_known else worst[:0]
-    listed = partial(changes, comparison, losses=facts[:, [LOSS, LARGEST]], shares=shares)
+    listed = partial(comparison.changes, losses=facts[:, [LOSS, LARGEST]], shares=shares)
     holds = facts[:, EXCESS] <= 0
     mean_loss = float(shares @ (facts[:, LOSS] * comparison.total))
     mean_total = float(shares @ comparison.total)

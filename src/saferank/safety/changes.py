@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from saferank._core import flat
 from saferank._core.flat import Floats, Ints
-from saferank.evaluation.scored_policies import chosen, exposure_of, scores_of
-from saferank.safety.policy_facts import Comparison
 
 
 @dataclass(frozen=True)
@@ -39,38 +36,7 @@ class Change:
     moved: tuple[Moved, ...]
 
 
-def changes(
-    comparison: Comparison, queries: npt.ArrayLike, *, losses: Floats, shares: Floats
-) -> tuple[Change, ...]:
-    """What changes for the given queries: the documents that are in the top before or after.
-
-    `losses` are eta(keep) and eta(1) of all queries, queries x 2.
-    """
-    part, weights = chosen(comparison.data, queries), comparison.rule.examination.weights
-    offsets = part.data.offsets
-    after = scores_of(comparison.new, part, "new")
-    old = comparison.production.take(part.queries, part.positions, offsets)
-    omega = exposure_of(after, weights, offsets, comparison.deployed, old.filled)
-    before, omega0 = old.ranking_scores(), old.exposure(weights)
-    query_ids, doc_ids = part.data.ids()
-    places = np.stack([_places(before, offsets), _places(after, offsets)], axis=1)
-    listed = []
-    for number, query in enumerate(part.queries):
-        own = slice(offsets[number], offsets[number + 1])
-        listed.append(
-            Change(
-                query=str(query_ids[number]),
-                traffic=float(shares[query]),
-                documents=int(own.stop - own.start),
-                loss=float(losses[query, 0]),
-                largest_loss=float(losses[query, 1]),
-                moved=_moved(doc_ids[own], places[own], omega0[own], omega[own], weights.size),
-            )
-        )
-    return tuple(listed)
-
-
-def _places(scores: Floats, offsets: Ints) -> Ints:
+def places_of(scores: Floats, offsets: Ints) -> Ints:
     """Place of each document, from 1, when its query is sorted by score (ties in their order)."""
     order = np.lexsort((-scores, flat.query_of(offsets)))
     places = np.empty(scores.size, dtype=np.int64)
@@ -78,7 +44,7 @@ def _places(scores: Floats, offsets: Ints) -> Ints:
     return places
 
 
-def _moved(
+def moved_documents(
     ids: flat.Array, places: Ints, omega0: Floats, omega: Floats, ranks: int
 ) -> tuple[Moved, ...]:
     shown = np.flatnonzero(places.min(axis=1) <= ranks)

@@ -12,10 +12,19 @@ from saferank._core import flat
 from saferank._core.flat import Floats
 from saferank._core.progress import bar
 from saferank.data import RankingData
-from saferank.evaluation.scored_policies import Deployed, Part, Policy, parts, scores_of
+from saferank.evaluation.scored_policies import (
+    Deployed,
+    Part,
+    Policy,
+    chosen,
+    exposure_of,
+    parts,
+    scores_of,
+)
 from saferank.policies import ProductionPolicy
 from saferank.policies.production import total_weights
 from saferank.safety.certificate import Curve
+from saferank.safety.changes import Change, moved_documents, places_of
 from saferank.safety.guarded import GuardRule, both_tables
 from saferank.safety.losses import EXCESS, TOLERANCE, blind_share, query_facts, with_shortfall
 
@@ -78,6 +87,36 @@ class Comparison:
                 advance(own.size)
         curve = Curve(*(tuple(values.tolist()) for values in (GRID, *mean, worst)))
         return Facts(facts, kept, steps_in, None if self.relevance is None else gains, curve)
+
+    def changes(self, queries: npt.ArrayLike, losses: Floats, shares: Floats) -> tuple[Change, ...]:
+        """What changes for the given queries: the documents that are in the top before or after.
+
+        `losses` are eta(keep) and eta(1) of all queries, queries x 2.
+        """
+        part, weights = chosen(self.data, queries), self.rule.examination.weights
+        offsets = part.data.offsets
+        after = scores_of(self.new, part, "new")
+        old = self.production.take(part.queries, part.positions, offsets)
+        omega = exposure_of(after, weights, offsets, self.deployed, old.filled)
+        before, omega0 = old.ranking_scores(), old.exposure(weights)
+        query_ids, doc_ids = part.data.ids()
+        places = np.stack([places_of(before, offsets), places_of(after, offsets)], axis=1)
+        listed = []
+        for number, query in enumerate(part.queries):
+            own = slice(offsets[number], offsets[number + 1])
+            listed.append(
+                Change(
+                    query=str(query_ids[number]),
+                    traffic=float(shares[query]),
+                    documents=int(own.stop - own.start),
+                    loss=float(losses[query, 0]),
+                    largest_loss=float(losses[query, 1]),
+                    moved=moved_documents(
+                        doc_ids[own], places[own], omega0[own], omega[own], weights.size
+                    ),
+                )
+            )
+        return tuple(listed)
 
     def _fill(
         self, part: Part, old: ProductionPolicy, tables: Sequence[Floats], facts: Floats
