@@ -47,6 +47,7 @@ def places_of(scores: Floats, offsets: Ints) -> Ints:
 def moved_documents(
     ids: flat.Array, places: Ints, omega0: Floats, omega: Floats, ranks: int
 ) -> tuple[Moved, ...]:
+    """The documents of a query that are in the top before or after, in their new order."""
     shown = np.flatnonzero(places.min(axis=1) <= ranks)
     return tuple(
         Moved(str(ids[d]), int(places[d, 0]), int(places[d, 1]), float(omega0[d]), float(omega[d]))
