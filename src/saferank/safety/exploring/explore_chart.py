@@ -59,7 +59,10 @@ def explore_chart(plan: ExplorationPlan) -> Any:
     )
     title = alt.TitleParams(
         f"The next log: {plan.chosen}",
-        subtitle=[f"Every way {plan.promise}.", f"Dashed: the error asked for, {plan.target:g}."],
+        subtitle=[
+            f"What is served {plan.promise}.",
+            f"Dashed: the error asked for, {plan.target:g}.",
+        ],
         anchor="start",
     )
     return alt.hconcat(curve, beside, title=title)
