@@ -1,4 +1,5 @@
 import html
+import itertools
 import json
 import os
 import re
@@ -153,3 +154,41 @@ def test_chromium_draws_the_page_and_fetches_nothing(assessment, tmp_path):
         assert probe["drawn"] == 6
         assert probe["fetched"] == 0
         assert probe["title"] == "Ship: run"
+
+
+def luminance(colour):
+    """Relative luminance of WCAG 2, from #rgb or #rrggbb."""
+    digits = colour[1:] if len(colour) == 7 else "".join(2 * digit for digit in colour[1:])
+    parts = [int(digits[at : at + 2], 16) / 255 for at in (0, 2, 4)]
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_every_colour_of_text_can_be_read(assessment):
+    """Contrast of at least 4.5 on page and cards, in light and dark, amber verdicts included."""
+    themes = re.findall(r":root \{([^}]*)\}", render(assessment, CARD, "demo"))
+    assert len(themes) == 2
+    for theme in themes:
+        colours = dict(re.findall(r"--(\w+): (#[0-9a-f]+)", theme))
+        for text in ("ink", "soft", "yes", "no", "amber"):
+            for ground in ("page", "card", "tint") if text in ("ink", "soft") else ("card",):
+                pair = sorted((luminance(colours[text]), luminance(colours[ground])))
+                assert (pair[1] + 0.05) / (pair[0] + 0.05) >= 4.5, (text, ground)
+
+
+def test_a_screen_reader_and_a_keyboard_find_their_way(assessment):
+    page = render(assessment, CARD, "demo")
+    for landmark in ("header", "main", "footer"):
+        assert page.count(f"<{landmark}") == 1
+    assert '<a class="skip" href="#main">' in page
+    assert '<main id="main">' in page
+    assert re.search(r'<html lang="\w+"', page)
+    drawn = re.findall(r'role="img" aria-label="([^"]*)"', page)
+    assert drawn
+    assert all(len(words) > 20 for words in drawn)
+    levels = [int(level) for level in re.findall(r"<h([1-6])\b", page)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+    names = dict(re.findall(r'<(?:h2|h3)[^>]* id="([^"]+)">([^<]*)<', page))
+    assert all(names.get(each) for each in re.findall(r'aria-labelledby="([^"]+)"', page))
