@@ -133,6 +133,22 @@ def _doubt_rows(assessment: Assessment) -> list[tuple[str, object]]:
     ]
 
 
+def _floor_rows(certificate: Certificate, alone: str) -> list[tuple[str, object]]:
+    """What groups keep, where floors are promised to them."""
+    floors = certificate.floors
+    if floors is None:
+        return []
+    where = f"{floors.worst_group}, query {floors.worst_query}"
+    rows: list[tuple[str, object]] = [
+        (f"{alone}traffic on queries whose groups keep their floors",
+         f"{floors.share_holding:.1%}"),
+        (f"{alone}least that any group keeps of its exposure", f"{floors.lowest:.1%} ({where})"),
+    ]  # fmt: skip
+    if floors.guarded_lowest is not None:
+        rows.append(("with the guard: least that any group keeps", f"{floors.guarded_lowest:.1%}"))
+    return rows
+
+
 def _worst_case_title(assessment: Assessment) -> str:
     """The worst case is always told; whether the verdict rests on it is said, too."""
     if assessment.decision.rule == "clicks" and not assessment.guarded:
@@ -155,6 +171,7 @@ def _worst_case_rows(assessment: Assessment) -> list[tuple[str, object]]:
         ("rankings", f"new: {certificate.deployed}, production: {certificate.production_kind}"),
         ("queries", certificate.queries),
         (f"{alone}promise holds for every query", "yes" if certificate.holds else "no"),
+        *_floor_rows(certificate, alone),
         (f"{alone}promise holds on average", "yes" if certificate.holds_on_average else "no"),
         (
             f"{alone}traffic on queries that keep it{', at least' if observed else ''}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -37,6 +37,20 @@ class PromiseOptions:
 
     keep: Keep = None
     slack: Slack = None
+    floor: Annotated[
+        float,
+        typer.Option(
+            help="Share of its exposure under production that every group of every query keeps, "
+            "too (with --group)."
+        ),
+    ] = 0.0
+    floor_of_all: Annotated[
+        float,
+        typer.Option(
+            help="Up to this share of a query's exposure every group keeps what production gives "
+            "it (with --group)."
+        ),
+    ] = 0.0
     weights: Annotated[
         str | None,
         typer.Option(
@@ -214,7 +228,11 @@ def assess_run(
 
     ranker = Ranker.load(run)
     counts, weights = tables.counts, promise.weights
-    stated = promise.keep is not None or promise.slack is not None
+    floors = (promise.floor, promise.floor_of_all)
+    stated = promise.keep is not None or promise.slack is not None or any(floors)
+    asked = replace(
+        promise_of(ranker, promise.keep, promise.slack), floor=floors[0], floor_of_all=floors[1]
+    )
     click_model = None if counts is None else _click_model(ranker, judged.bias, counts)
     promise.check(ranker, click_model)
     data, counted, notes = tables.read(click_model, ranker=ranker)
@@ -222,7 +240,7 @@ def assess_run(
         typer.echo(sentence, err=True)
     return assess(
         ranker, data, production=judged.scores(data), counts=counted, click_model=click_model,
-        promise=promise_of(ranker, promise.keep, promise.slack) if stated else None,
+        promise=asked if stated else None,
         weights=None if weights is None else read_weights(weights),
         examination=read_examination(promise.examination), deployed=judged.deployed,
         production_kind=judged.production_policy, rule=rule, log=log,

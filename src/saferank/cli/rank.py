@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,6 +30,14 @@ class _Tables:
     items: Items
     documents: Documents = None
     column: ItemColumn = None
+    group: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="The column that names groups, where their floors were certified.",
+            show_default=False,
+        ),
+    ] = None
     production: Annotated[
         Path | None,
         typer.Option(
@@ -146,6 +154,7 @@ def rank(
 
     Example: saferank rank run --items items.parquet --guard --session 4711 -o rankings.parquet
     """
+    from saferank.data.items import read_groups
     from saferank.safety.exploring.plan import is_plan
     from saferank.serving.rankings import rankings, read_sessions
 
@@ -157,6 +166,8 @@ def rank(
     serving, columns = certified.serving(run), columns_of(tables.column)
     source = item_source(tables.items, tables.documents)
     data = serving.ranker.read_items(source, columns=columns)
+    if tables.group is not None:
+        data = replace(data, groups=read_groups(source, tables.group, data, columns=columns))
     sessions = None if asked.sessions is None else read_sessions(asked.sessions, columns)
     table, notes = rankings(
         serving, data, tables.shown(data), k=k, session=asked.session, sessions=sessions,

@@ -135,6 +135,11 @@ class RankingData:
         return flat.sizes(self.offsets)
 
     @property
+    def group_codes(self) -> Ints | None:
+        """The number of each document's group, where there are groups."""
+        return None if self.groups is None else self.groups.codes
+
+    @property
     def known_labels(self) -> npt.NDArray[np.float32]:
         """The labels, or `InputError` where there are none."""
         if self.labels is None:

@@ -141,7 +141,7 @@ def exposure_report(
         FairnessMeasures(
             _least_over_most(sums, size),
             None if worth is None else _least_over_most(sums, worth),
-            *_by_merit(values, merit, weights, data, shares),
+            *document_measures(values, merit, weights, data, shares),
         )
         for values, sums in ((omega0, exposed0), (omega, exposed))
     )
@@ -170,7 +170,7 @@ def _least_over_most(exposed: Floats, by: Floats) -> float | None:
     return float(ratios.min() / ratios.max())
 
 
-def _by_merit(
+def document_measures(
     omega: Floats, merit: Floats | None, weights: Floats, data: RankingData, shares: Floats
 ) -> tuple[float | None, float | None]:
     """Disparity and expected-exposure loss of documents, means over traffic."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from saferank._core.files import atomic_file
 from saferank._core.marks import mark
+from saferank.evaluation.fair_exposure import ExposureReport
 from saferank.learning import Provenance
 from saferank.report import page_charts
 from saferank.safety import Assessment, Comparison, doubt_words
@@ -141,15 +142,40 @@ def _figures(assessment: Assessment, provenance: Provenance) -> Iterator[Figure]
         "spread",
         "Over the queries, without the guard" if assessment.guarded else "Over the queries",
         f"The traffic from its safest to its least safe query; {certificate.share_holding:.1%} of "
-        f"it stays within the slack (dashed).",
+        + (
+            "it keeps the promise, floors of groups included; the slack is dashed."
+            if certificate.floors is not None
+            else "it stays within the slack (dashed)."
+        ),
         page_charts.loss_over_queries(assessment),
     )
+    if assessment.exposures is not None:
+        title = f"Exposure by {assessment.exposures.column}"
+        text = _group_caption(assessment.exposures)
+        yield _figure("groups", title, text, page_charts.group_chart(assessment.exposures))
     if assessment.log is not None:
         text = "Far apart, the click model does not describe these users."
         yield _figure("clicks", say("Clicks by rank"), text, page_charts.click_rates(assessment))
     if len(provenance.history.get("steps", [])) > 1:
         text = "The ranker of the best step is kept."
         yield _figure("learning", "Learning", text, page_charts.learning_curve(provenance))
+
+
+def _group_caption(report: ExposureReport) -> str:
+    text = "Shares of the exposure of all traffic, before and after."
+    if report.merit_from is not None:
+        text += f" Merit is {report.merit_from}."
+    old, new = report.production, report.new
+    for name, before, after in (
+        ("exposure per document", old.parity, new.parity),
+        ("exposure per merit", old.treatment, new.treatment),
+    ):
+        if before is not None and after is not None:
+            text += (
+                f" Least {name} of any group over the most: {before:.2f} before, {after:.2f} after."
+            )
+    hidden = len(report.groups) - page_charts.GROUPS + report.others
+    return text + (f" {hidden:,} smaller groups are not shown." if hidden > 0 else "")
 
 
 def _doubt_caption(assessment: Assessment) -> str:

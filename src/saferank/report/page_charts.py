@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from saferank._core.charts import COLOURS
+from saferank.evaluation.fair_exposure import ExposureReport
 from saferank.learning import Provenance
 from saferank.safety import Assessment
 from saferank.safety.doubt_words import breakdown, percent, wanted
 
 WIDTH, HEIGHT = 520, 230
+GROUPS = 10
+"""Most groups that the chart of exposure shows."""
 _INK = "currentColor"
 BLUE, ORANGE, GREEN = COLOURS[:3]
 
@@ -276,3 +279,34 @@ def _precise(name: str) -> Any:
     import altair as alt
 
     return alt.Tooltip(f"{name}:Q", format=".4f")
+
+
+def group_chart(report: ExposureReport) -> Any:
+    """Shares of exposure by group: production's, what would be served, and of merit."""
+    import altair as alt
+
+    listed = report.groups[:GROUPS]
+    series = {"production": "production", "new": "new"}
+    if report.merit_from is not None:
+        series["merit"] = "merit"
+    rows = [
+        {"group": group.name, "what": what, "share": getattr(group, field)}
+        for group in listed
+        for what, field in series.items()
+    ]
+    order = [group.name for group in listed]
+    return _finished(
+        alt.Chart({"values": rows})
+        .mark_bar()
+        .encode(
+            x=alt.X("group:N", sort=order, title=None, axis=alt.Axis(labelAngle=0, labelLimit=90)),
+            xOffset=alt.XOffset("what:N", sort=list(series)),
+            y=alt.Y("share:Q", title="share of all exposure", axis=_percent()),
+            color=alt.Color(
+                "what:N", title=None, sort=list(series),
+                scale=alt.Scale(domain=list(series), range=[ORANGE, BLUE, GREEN][: len(series)]),
+            ),
+            tooltip=["group:N", "what:N", alt.Tooltip("share:Q", format=".1%")],
+        ),
+        f"Shares of exposure by {report.column}, before and after",
+    )  # fmt: skip

@@ -24,6 +24,7 @@ from saferank._core.records import from_dict
 from saferank.errors import require
 from saferank.evaluation.scored_policies import Deployed
 from saferank.safety.changes import Change
+from saferank.safety.floors import FloorFacts
 from saferank.safety.promise import Promise
 
 FORMAT = 2
@@ -118,6 +119,8 @@ class Certificate:
     """Change of utility without the guard by the regression's relevance, where there is one."""
     guard_gain_kept: float | None = None
     """The same with the guard."""
+    floors: FloorFacts | None = None
+    """Of groups, where the promise has floors for them."""
 
     @property
     def scope(self) -> str:
@@ -130,6 +133,12 @@ class Certificate:
         """The outcome in one sentence."""
         if self.holds:
             return f"Every one of the {self.queries:,} queries {self.promise}, {self.scope}."
+        if self.floors is not None and not self.floors.holds:
+            return (
+                f"{1 - self.share_holding:.1%} of the traffic is on queries that may break what is "
+                f"promised ({self.promise}, {self.scope}); floors of groups are broken on "
+                f"{1 - self.floors.share_holding:.1%}."
+            )
         return (
             f"{1 - self.share_holding:.1%} of the traffic is on queries that can lose more than "
             f"promised ({self.promise}, {self.scope}); the worst can lose "

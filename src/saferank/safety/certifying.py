@@ -134,6 +134,8 @@ def _certificate(comparison: Comparison, shares: Floats, *, traffic_known: bool)
     visited = _first(shares) if traffic_known else worst[:0]
     listed = partial(comparison.changes, losses=facts[:, [LOSS, LARGEST]], shares=shares)
     holds = facts[:, EXCESS] <= 0
+    if summary.keeps_floors is not None:
+        holds &= summary.keeps_floors
     mean_loss = float(shares @ (facts[:, LOSS] * comparison.total))
     mean_total = float(shares @ comparison.total)
     spared = TOLERANCE * float(looking.weights.max())
@@ -167,6 +169,7 @@ def _certificate(comparison: Comparison, shares: Floats, *, traffic_known: bool)
         assumptions=_assumptions(deployed, old, looking, traffic_known),
         data=data.fingerprint(),
         versions=versions(),
+        floors=summary.floors,
     )
 
 

@@ -210,17 +210,19 @@ class Guard:
         k: int,
         session: str | int,
         query: object,
+        groups: Ints | None = None,
     ) -> Ints:
         """The first k documents of one query for one session, from scores: the quick way to serve.
 
         The same ranking as that of `rank`, where `new` and `production` are the scores that the
-        policies have for the query with that id, and gains are the new ranker's exposures.
+        policies have for the query with that id, and gains are the new ranker's exposures;
+        `groups` are the groups of its documents, where the promise has floors for groups.
 
         >>> guard = Guard(None, weights=[1.0, 0.5])
         >>> guard.rank_query([0.0, 1.0, 2.0], [2.0, 1.0, 0.0], 2, session="a", query="q").size
         2
         """
-        return self._one_query(new, production, k).rank(k, self.salt, session, query)
+        return self._one_query(new, production, k, groups).rank(k, self.salt, session, query)
 
     def serve_query(
         self,
@@ -229,6 +231,7 @@ class Guard:
         k: int,
         session: str | int,
         query: object,
+        groups: Ints | None = None,
     ) -> ServedList:
         """As `rank_query`, with the arm, its share, and the probability of each shown document.
 
@@ -237,18 +240,30 @@ class Guard:
         >>> served.share, served.is_new
         (0.9, True)
         """
-        return self._one_query(new, production, k).serve(k, self.salt, session, query)
+        return self._one_query(new, production, k, groups).serve(k, self.salt, session, query)
 
-    def _one_query(self, new: npt.ArrayLike, production: npt.ArrayLike, k: int = 1) -> OneQuery:
+    def _one_query(
+        self,
+        new: npt.ArrayLike,
+        production: npt.ArrayLike,
+        k: int = 1,
+        groups: Ints | None = None,
+    ) -> OneQuery:
         require(k >= 1, "k", "at least 1", k)
         require(self.gains is None, "gains", "left to the new ranker's exposures", self.gains)
         scores, shown = (np.ascontiguousarray(x, dtype=np.float64) for x in (new, production))
         shown = np.zeros(scores.size) if self.production_kind == "uniform" else shown
         ways = (self.deployed, self.production_deployed)
-        return OneQuery(scores, shown / self.production_temperature, ways, self._own_rule)
+        shown = shown / self.production_temperature
+        return OneQuery(scores, shown, ways, self._own_rule, groups)
 
     def arm(
-        self, new: npt.ArrayLike, production: npt.ArrayLike, session: str | int, query: object
+        self,
+        new: npt.ArrayLike,
+        production: npt.ArrayLike,
+        session: str | int,
+        query: object,
+        groups: Ints | None = None,
     ) -> tuple[bool, float]:
         """Whether a session gets the new ranker for a query, and with which probability.
 
@@ -257,7 +272,7 @@ class Guard:
         """
         if not self.mixes:
             return True, 1.0
-        share = self._one_query(new, production).share()
+        share = self._one_query(new, production, groups=groups).share()
         return arm_chance(self.salt, session, query, apart=self._is_best) < share, share
 
     def report(

@@ -25,16 +25,20 @@ class Block:
 
     def serve(self) -> Guarded:
         """What the guard makes of them."""
-        return self.rule.serve(self.new, self.old, self.part.data.offsets, gains=self.gains)
+        offsets = self.part.data.offsets
+        return self.rule.serve(
+            self.new, self.old, offsets, gains=self.gains, groups=self.part.data.group_codes
+        )
 
     def draw(self, salt: str, session: str | int, k: int) -> Ints:
         """Rankings of the best policy for one session, as positions in the part."""
         offsets, looking = self.part.data.offsets, self.rule.examination
+        groups = self.part.data.group_codes
         if looking.every:
             chance = chances(self.part.data, salt, session, 1 + looking.weights.size)
-            table = self.rule.best_table(self.gains, self.old, offsets)
+            table = self.rule.best_table(self.gains, self.old, offsets, groups)
             return rank_by_table(table, self.gains, offsets, chance, k)
-        omega = self.rule.best(self.gains, looking.exposure(self.old), offsets)
+        omega = self.rule.best(self.gains, looking.exposure(self.old), offsets, groups)
         chance = chances(self.part.data, salt, session)
         return rank_decomposed(omega, self.gains, offsets, looking.weights, chance, k)
 

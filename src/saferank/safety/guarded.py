@@ -31,6 +31,8 @@ from saferank.policies.production import chances_of_lists
 from saferank.safety.best_policy import best_exposures
 from saferank.safety.decomposition import decomposed_tables
 from saferank.safety.examination import Examination
+from saferank.safety.floored_policy import best_with_floors
+from saferank.safety.floors import GroupLosses, required
 from saferank.safety.losses import TOLERANCE, blind_share, mixing_shares
 from saferank.safety.prefix_policy import best_rank_tables
 from saferank.safety.promise import Promise
@@ -128,7 +130,9 @@ class GuardRule:
     @property
     def least_share(self) -> float:
         """The new ranker's share of a mixture that keeps the promise whatever production does."""
-        return min(blind_share(self.promise.keep, self.promise.slack), 1 - self.holdout)
+        share = min(blind_share(self.promise.keep, self.promise.slack), 1 - self.holdout)
+        # whatever production does, a group keeps its exposure in production's sessions
+        return 0.0 if self.promise.floor_of_all > 0 else min(share, 1 - self.promise.floor)
 
     def serve(
         self,
@@ -138,12 +142,14 @@ class GuardRule:
         *,
         gains: Floats | None = None,
         filled: Floats | None = None,
+        groups: Ints | None = None,
     ) -> Guarded:
         """What is served, by P(document at rank) of new ranker and production, documents x K.
 
-        `filled` is how often each query's ranks show something, where the tables allow for it.
+        `filled` is how often each query's ranks show something, where the tables allow for it;
+        `groups` is the group of each document, where the promise has floors for groups.
         """
-        shares = self._shares(new, old, offsets, filled)
+        shares = self._shares(new, old, offsets, filled, groups)
         steps_in = shares < 1
         if self.mode != "best":
             shares = np.minimum(shares, 1 - self.holdout)
@@ -151,27 +157,58 @@ class GuardRule:
             return Guarded(shares, steps_in, own * new + (1 - own) * old)
         exposure, weights = self.examination.exposure, self.examination.weights
         worth = exposure(new) if gains is None else gains
-        table = self.best_table(worth, old, offsets)
+        table = self.best_table(worth, old, offsets, groups)
         if self.holdout > 0:
             table = (1 - self.holdout) * table + self.holdout * old
         kept = _kept(worth, exposure(table), exposure(old), offsets, weights)
         return Guarded(kept, steps_in, table)
 
-    def best_table(self, gains: Floats, old: Floats, offsets: Ints) -> Floats:
+    def best_table(
+        self, gains: Floats, old: Floats, offsets: Ints, groups: Ints | None = None
+    ) -> Floats:
         """P(document at rank) of the best policy."""
         promise, looking = self.promise, self.examination
         if looking.every:
-            return best_rank_tables(gains, old, offsets, promise.keep, promise.slack)
-        omega = self.best(gains, looking.exposure(old), offsets)
+            table = best_rank_tables(gains, old, offsets, promise.keep, promise.slack)
+            share = self.floor_shares(table, old, offsets, groups)
+            own = flat.repeat_per_document(share, offsets)[:, None]
+            return table if (share == 1).all() else own * table + (1 - own) * old
+        omega = self.best(gains, looking.exposure(old), offsets, groups)
         return decomposed_tables(omega, gains, offsets, looking.weights)
 
-    def best(self, gains: Floats, omega0: Floats, offsets: Ints) -> Floats:
-        """The best exposures for the rank weights."""
+    def best(
+        self, gains: Floats, omega0: Floats, offsets: Ints, groups: Ints | None = None
+    ) -> Floats:
+        """The best exposures for the rank weights, with what floors of groups leave of them."""
         allowed = self.promise.slack * self.examination.totals(offsets)[:, 0]
-        weights = self.examination.weights
-        return best_exposures(gains, omega0, offsets, weights, self.promise.keep, allowed)
+        weights, keep = self.examination.weights, self.promise.keep
+        if not self.promise.has_floors:
+            return best_exposures(gains, omega0, offsets, weights, keep, allowed)
+        known = required(groups)
+        return best_with_floors(gains, omega0, offsets, known, weights, self.promise, allowed)
 
-    def _shares(self, new: Floats, old: Floats, offsets: Ints, filled: Floats | None) -> Floats:
+    def floor_shares(self, new: Floats, old: Floats, offsets: Ints, groups: Ints | None) -> Floats:
+        """Per query, the largest share of a policy beside production that keeps every floor."""
+        if not self.promise.has_floors:
+            return np.ones(offsets.size - 1)
+        omega, omega0 = self.examination.exposures(new), self.examination.exposures(old)
+        shares = [
+            GroupLosses.of(mine, theirs, offsets, groups, self.promise).shares(
+                TOLERANCE * view.max()
+            )
+            for mine, theirs, view in zip(omega, omega0, self.examination.views, strict=True)
+        ]
+        smallest: Floats = np.min(shares, axis=0)
+        return smallest
+
+    def _shares(
+        self,
+        new: Floats,
+        old: Floats,
+        offsets: Ints,
+        filled: Floats | None,
+        groups: Ints | None,
+    ) -> Floats:
         """The new ranker's share of each query: the smallest of those for each view."""
         keep, slack = self.promise.keep, self.promise.slack
         if self.blind:
@@ -185,7 +222,7 @@ class GuardRule:
             )
             for v in range(len(views))
         ]  # fmt: skip
-        smallest: Floats = np.min(shares, axis=0)
+        smallest: Floats = np.min([*shares, self.floor_shares(new, old, offsets, groups)], axis=0)
         return smallest
 
 

@@ -126,7 +126,7 @@ class Served:
             omega = exposure_of(self.scores, weights, offsets, self.deployed, filled)
             return omega, omega0, np.ones(self.data.queries)
         tables = both_tables(self.scores, self.production, self.guard.examination, self.deployed)
-        served = self.guard.serve(*tables, offsets, filled=filled)
+        served = self.guard.serve(*tables, offsets, filled=filled, groups=self.data.group_codes)
         return served.table @ weights[: served.table.shape[1]], omega0, served.kept
 
     def compared(

@@ -50,6 +50,8 @@ class OneQuery:
     old: Floats
     ways: tuple[Deployed, Deployed]
     rule: GuardRule
+    groups: Ints | None = None
+    """The group of each document, where the promise has floors for groups."""
 
     def __post_init__(self) -> None:
         require(self.new.shape == self.old.shape, "production", "as long as new", self.old.shape)
@@ -83,7 +85,7 @@ class OneQuery:
             return ServedList(self.rank(k, *words), is_new, share, None)
         new, old = self._tables()
         if self.rule.mode != "best":
-            served = self.rule.serve(new, old, self.cuts)
+            served = self.rule.serve(new, old, self.cuts, groups=self.groups)
             share = float(served.kept[0])
             is_new = self._chance(*words) < share
             scores, way = (self.new, self.ways[0]) if is_new else (self.old, self.ways[1])
@@ -109,10 +111,10 @@ class OneQuery:
         looking = self.rule.examination
         gains = looking.exposure(new)
         if looking.every:
-            table = self.rule.best_table(gains, old, self.cuts)
+            table = self.rule.best_table(gains, old, self.cuts, self.groups)
             draw_by_table(table, gains, uniforms(*words, 1 + table.shape[1]), ranking)
             return ranking, table
-        best = self.rule.best(gains, looking.exposure(old), self.cuts)
+        best = self.rule.best(gains, looking.exposure(old), self.cuts, self.groups)
         draw_decomposed(best, gains, looking.weights, uniforms(*words)[0], ranking)
         return ranking, decomposed_tables(best, gains, self.cuts, looking.weights)
 
@@ -124,8 +126,8 @@ class OneQuery:
             return most
         if self.rule.blind:
             return self.rule.least_share
-        if looking.every:
-            return float(self.rule.serve(*self._tables(), self.cuts).kept[0])
+        if looking.every or promise.has_floors:
+            return float(self.rule.serve(*self._tables(), self.cuts, groups=self.groups).kept[0])
         omega, omega0 = self._exposures()
         weights = looking.weights
         allowed = promise.slack * weights[: self.new.size].sum() + TOLERANCE * weights.max()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,8 @@ from saferank.policies import ProductionPolicy
 from saferank.policies.production import total_weights
 from saferank.safety.certificate import Curve
 from saferank.safety.changes import Change, moved_documents, places_of
-from saferank.safety.guarded import GuardRule, both_tables
+from saferank.safety.floors import FloorCount, FloorFacts
+from saferank.safety.guarded import BLIND, GuardRule, both_tables
 from saferank.safety.losses import EXCESS, TOLERANCE, blind_share, query_facts, with_shortfall
 
 GRID = np.linspace(0, 1, 101)
@@ -47,6 +48,10 @@ class Facts:
     """Estimated change of utility of each query without and with the guard, 2 x queries."""
     curve: Curve
     """Means are over traffic, in units of utility."""
+    floors: FloorFacts | None = None
+    """Of groups, where the promise has floors for them."""
+    keeps_floors: npt.NDArray[np.bool_] | None = None
+    """Per query, whether the new ranker alone keeps them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,13 +77,18 @@ class Comparison:
         facts, kept = np.empty((queries, EXCESS + 1)), np.empty(queries)
         steps_in, gains = np.empty(queries, dtype=np.bool_), np.zeros((2, queries))
         mean, worst = np.zeros((2, GRID.size)), np.zeros(GRID.size)
+        floors = self._floors()
         with bar("Certifying", queries) as advance:
             for part in parts(self.data):
                 own = part.queries
                 old = self.production.take(own, part.positions, part.data.offsets)
                 scores = scores_of(self.new, part, "ranker")
                 tables = both_tables(scores, old, self.rule.examination, self.deployed)
-                served = self.rule.serve(*tables, part.data.offsets, filled=old.filled)
+                served = self.rule.serve(
+                    *tables, part.data.offsets, filled=old.filled, groups=part.data.group_codes
+                )
+                if floors is not None:
+                    floors.add(part, self.rule.examination.views, *tables, served.table)
                 kept[own], steps_in[own] = served.kept, served.steps_in
                 curves = self._fill(part, old, (*tables, served.table), facts)
                 mean += np.einsum("q,qcp->cp", shares[own] * total[own], curves)
@@ -86,7 +96,19 @@ class Comparison:
                 gains[:, own] = self._gains(part, *tables, served.table)
                 advance(own.size)
         curve = Curve(*(tuple(values.tolist()) for values in (GRID, *mean, worst)))
-        return Facts(facts, kept, steps_in, None if self.relevance is None else gains, curve)
+        summary = Facts(facts, kept, steps_in, None if self.relevance is None else gains, curve)
+        if floors is None:
+            return summary
+        told = floors.facts(shares, self.data.ids()[0])
+        return replace(summary, floors=told, keeps_floors=floors.holds)
+
+    def _floors(self) -> FloorCount | None:
+        """Counts floors of groups, where the promise has some."""
+        promise = self.rule.promise
+        if not promise.has_floors:
+            return None
+        known = self.production.kind not in BLIND
+        return FloorCount(promise, self.data.groups, self.data.queries, known=known)
 
     def changes(self, queries: npt.ArrayLike, losses: Floats, shares: Floats) -> tuple[Change, ...]:
         """What changes for the given queries: the documents that are in the top before or after.

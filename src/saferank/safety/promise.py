@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from saferank.errors import require
 from saferank.learning import Ranker
@@ -20,16 +20,35 @@ class Promise:
 
     keep: float = 0.9
     slack: float = 0.01
+    floor: float = field(default=0.0, repr=False)
+    """Share of its exposure under production that every group of every query keeps, too."""
+    floor_of_all: float = field(default=0.0, repr=False)
+    """Up to this share of a query's exposure a group keeps whatever production gives it."""
 
     def __post_init__(self) -> None:
         require(0 <= self.keep <= 1, "keep", "in [0, 1]", self.keep)
         require(0 <= self.slack <= 1, "slack", "in [0, 1]", self.slack)
+        require(0 <= self.floor <= 1, "floor", "in [0, 1]", self.floor)
+        require(0 <= self.floor_of_all <= 1, "floor_of_all", "in [0, 1]", self.floor_of_all)
+
+    @property
+    def has_floors(self) -> bool:
+        """Whether groups are promised exposure."""
+        return self.floor > 0 or self.floor_of_all > 0
 
     def __str__(self) -> str:
-        return (
+        text = (
             f"keeps {100 * self.keep:g} % of production's utility up to a slack of "
             f"{100 * self.slack:g} % of the largest possible"
         )
+        if self.floor > 0:
+            text += f"; every group keeps {100 * self.floor:g} % of its exposure under production"
+        if self.floor_of_all > 0:
+            text += (
+                f"; every group keeps what production gives it up to {100 * self.floor_of_all:g} % "
+                "of a query's exposure"
+            )
+        return text
 
 
 def promise_of(ranker: object, keep: float | None = None, slack: float | None = None) -> Promise:

@@ -111,6 +111,16 @@ class Serving:
                 "production_score of the items."
             )
 
+    def check_groups(self, data: RankingData) -> None:
+        """Refuse items without the groups whose floors were certified."""
+        assert self.certified is not None
+        floors = self.certified.certificate.floors
+        column = None if data.groups is None else data.groups.column
+        if floors is not None and column != floors.column:
+            raise InputError(
+                f"`--group` must be {floors.column}: floors of its groups were certified."
+            )
+
 
 _LISTS = (
     "`--guard` needs the lists that production made (--production LISTS, a table of query_id, "
@@ -165,6 +175,7 @@ def rankings(
                 f"Warning: the promise is of lists of {promised}, and only {length} ranks are here."
             )
         serving.check_production(production, lists_given=lists_given)
+        serving.check_groups(data)
         if serving.certified.certificate.production_kind != "uniform":
             old = all_scores(check_policy(production, data, "production"), data, "production")
         guard = serving.guarded(old, new)
@@ -279,5 +290,6 @@ class _Shown:
         if self.guard is None:
             words = (SALT, session, name)
             return first + draw_query(new, self.serving.deployed, k, words), True, 1.0
-        ranking = self.guard.rank_query(new, old, k, session, name)
-        return first + ranking, *self.guard.arm(new, old, session, name)
+        groups = None if self.data.groups is None else self.data.groups.codes[first:last]
+        ranking = self.guard.rank_query(new, old, k, session, name, groups)
+        return first + ranking, *self.guard.arm(new, old, session, name, groups)

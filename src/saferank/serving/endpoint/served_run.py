@@ -62,6 +62,11 @@ class ServedRun:
             )
         if certified is not None and certified.guarded:
             serving = replace(serving, guard=True)
+            if certified.certificate.promise.has_floors:
+                raise InputError(
+                    "`run` was certified with floors for groups, and requests name no groups: "
+                    "serve it with `saferank rank --guard --group COLUMN`."
+                )
         ranker = None if production is None else Ranker.load(production)
         served = cls(serving, ranker)
         if serving.guard and served.guard.production_kind != "uniform":

@@ -38,6 +38,11 @@ def guarded(graph: Graph, guard: Guard, k: int) -> None:
             "a graph holds the guard that mixes for given rank weights: run `saferank certify RUN "
             "--items ITEMS --guard --guard-mode mix` first, or serve with `saferank rank --guard`."
         )
+    if guard.promise.has_floors:
+        raise InputError(
+            "a graph knows nothing of groups, and this guard keeps floors for them: serve with "
+            "`saferank rank --guard --group COLUMN`."
+        )
     weights = rank_weights(guard.weights, guard.new)
     if guard.production_kind == "uniform":
         zero = graph.constant(0.0)
