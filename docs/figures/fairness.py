@@ -114,7 +114,7 @@ def frontier(name: str, world: Collection, seeds: int, steps: int) -> list[dict[
 
 
 def main() -> None:
-    """Learn, print a table and draw the chart."""
+    """Learn, and draw."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=300)
@@ -123,7 +123,12 @@ def main() -> None:
     points = []
     for name in asked.collections:
         world = synthetic("small", seed=0) if name == "synthetic:small" else load(name)
-        points += frontier(name, world, asked.seeds, asked.steps)
+        points += frontier("/".join(Path(name).parts[-2:]), world, asked.seeds, asked.steps)
+    draw(points)
+
+
+def draw(points: list[dict[str, Any]]) -> None:
+    """Means over seeds as a table, and the chart."""
     means = []
     for key in dict.fromkeys((p["data"], p["price"], p["way"]) for p in points):
         own = [p for p in points if (p["data"], p["price"], p["way"]) == key]
