@@ -21,7 +21,7 @@ from saferank.learning.descent import Training
 
 USERS = trust_bias()
 WORLD = synthetic("small", queries=120, seed=0)
-QUICK = Settings(steps=60, min_validation_interval=20, hidden=(16,))
+QUICK = Settings(steps=60, min_validation_interval=20, hidden=(16,), learning_rate=1e-3)
 
 
 @pytest.fixture(scope="module")

@@ -32,6 +32,7 @@ OTHER_RECIPE = {
 }  # fmt: skip
 OTHER_SETTINGS: dict[str, Any] = {
     "learning_rate": 0.1, "batch_size": 3, "steps": 11, "patience": 3,
+    "plateau": 2, "rate_falls": 0,
     "min_validation_interval": 4, "max_grad_norm": 2.0, "hidden": (5,), "rounds": 9,
     "leaves": 5, "shrinkage": 0.5, "curvature": "exposure",
 }  # fmt: skip

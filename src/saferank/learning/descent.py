@@ -1,7 +1,12 @@
-"""The one training loop: minibatches of queries, Adam, the weights of the best validation value."""
+"""The one training loop: minibatches of queries, Adam, the weights of the best validation value.
+
+Steps are large at first. Once validations bring nothing notable, training goes back to the best
+weights and on from there with smaller steps; after the last such fall it ends.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,6 +20,7 @@ from saferank._core.progress import bar
 from saferank._core.seeds import generator
 from saferank.data import RankingData
 from saferank.errors import require
+from saferank.learning.adam import Adam
 from saferank.learning.checkpoints import Progress, load_checkpoint, save_checkpoint
 from saferank.learning.curvature import CURVATURES
 from saferank.objectives.goals import Goal, QueryBlock
@@ -34,13 +40,19 @@ class Settings:
     100
     """
 
-    learning_rate: float = 1e-3
+    learning_rate: float = 1e-2
+    """At first; it falls when validations bring nothing notable. With few queries, where steps are
+    chosen by cross-validation, a tenth of it from the start."""
     batch_size: int = 64
     """Queries per step."""
     steps: int = 4000
     patience: int = 10
     """Validations without a better value after which training ends."""
-    min_validation_interval: int = 50
+    plateau: int = 3
+    """Validations that bring nothing notable after which the learning rate falls."""
+    rate_falls: int = 1
+    """How often the rate falls before training ends instead."""
+    min_validation_interval: int = 25
     """Steps between validations are at least this many, and at least one pass over the queries."""
     max_grad_norm: float = 1.0
     """Largest norm of a step's gradient."""
@@ -55,8 +67,16 @@ class Settings:
 
     def __post_init__(self) -> None:
         require(self.learning_rate > 0, "learning_rate", "positive", self.learning_rate)
-        for name in ("batch_size", "steps", "patience", "min_validation_interval", "rounds"):
+        for name in (
+            "batch_size",
+            "steps",
+            "patience",
+            "plateau",
+            "min_validation_interval",
+            "rounds",
+        ):
             require(getattr(self, name) >= 1, name, "at least 1", getattr(self, name))
+        require(self.rate_falls >= 0, "rate_falls", "at least 0", self.rate_falls)
         require(self.leaves >= 2, "leaves", "at least 2", self.leaves)
         require(0 < self.shrinkage <= 1, "shrinkage", "in (0, 1]", self.shrinkage)
         valid = self.curvature in CURVATURES
@@ -74,6 +94,30 @@ class History:
     def best(self) -> int:
         """Which validation was best; the earliest of equals."""
         return int(np.argmax(self.values))
+
+
+FALL = 0.25
+"""What the learning rate is multiplied by when it falls."""
+NOTABLE = 0.002
+"""An improvement is notable from this share of all that training has gained so far."""
+
+
+def falls(values: Sequence[float], plateau: int) -> int:
+    """How often the learning rate has fallen after these validations, the first at the start.
+
+    >>> falls([0.0, 1.0, 2.0, 2.001, 2.002, 2.003], plateau=3), falls([0.0, 1.0, 2.0], plateau=3)
+    (1, 0)
+    """
+    count = waited = 0
+    mark = best = values[0]
+    for value in values[1:]:
+        best = max(best, value)
+        waited += 1
+        if value > mark + NOTABLE * (best - values[0]):
+            mark, waited = value, 0
+        elif waited >= plateau:
+            count, mark, waited = count + 1, best, 0
+    return count
 
 
 @dataclass(frozen=True)
@@ -106,7 +150,8 @@ class Training:
         self.module, self.train, self.validation = module, train, validation
         self.settings = settings
         self.parameters = [p for p in module.parameters() if p.requires_grad]
-        self.optimiser = torch.optim.Adam(self.parameters, lr=settings.learning_rate)
+        self.adam = Adam(self.parameters, settings.max_grad_norm)
+        self.falls = 0
         self.history = History()
         self.step = 0
         self.best: dict[str, torch.Tensor] = {}
@@ -136,7 +181,8 @@ class Training:
         return self.history
 
     def _finished(self) -> bool:
-        return len(self.history.values) - 1 - self.history.best() >= self.settings.patience
+        waited = len(self.history.values) - 1 - self.history.best()
+        return waited >= self.settings.patience or self.falls > self.settings.rate_falls
 
     def _step(self, queries: Ints) -> None:
         positions, offsets = gather(self.train.data.offsets, queries)
@@ -147,8 +193,7 @@ class Training:
         self.risks[queries] = judged.risk
         # the whole-data gradient, estimated from the batch; Adam goes down, goals go up
         backward(self.module, outputs, -judged.gradient * (self.train.data.queries / queries.size))
-        nn.utils.clip_grad_norm_(self.parameters, self.settings.max_grad_norm)
-        self.optimiser.step()
+        self.adam.step(self.settings.learning_rate * FALL**self.falls)
 
     def _scores(self, data: RankingData) -> Floats:
         with torch.inference_mode():
@@ -160,13 +205,16 @@ class Training:
             self.best = {k: v.detach().clone() for k, v in self.module.state_dict().items()}
         self.history.steps.append(self.step)
         self.history.values.append(value)
+        fallen = falls(self.history.values, self.settings.plateau)
+        if fallen > self.falls:
+            self.falls = fallen
+            self.module.load_state_dict(self.best)
+            self.adam.forget_direction()
 
     def _save(self, folder: Path) -> None:
         state = {f"now.{k}": v.contiguous() for k, v in self.module.state_dict().items()}
         state |= {f"best.{k}": v.contiguous() for k, v in self.best.items()}
-        for index, parameter in enumerate(self.parameters):
-            for name, value in self.optimiser.state.get(parameter, {}).items():
-                state[f"adam.{index}.{name}"] = torch.as_tensor(value).contiguous()
+        state |= {f"adam.{k}": v for k, v in self.adam.state().items()}
         state["risks"] = torch.from_numpy(self.risks)
         progress = Progress(self.step, self.history.steps, self.history.values)
         save_checkpoint(
@@ -185,8 +233,8 @@ class Training:
         self.history = History(progress.steps, progress.values)
         self.module.load_state_dict(_under("now.", state))
         self.best = _under("best.", state)
-        for index, parameter in enumerate(self.parameters):
-            self.optimiser.state[parameter] = _under(f"adam.{index}.", state)
+        self.adam.restore(_under("adam.", state))
+        self.falls = falls(progress.values, self.settings.plateau)
         self.risks = state["risks"].numpy()
         return True
 
@@ -194,7 +242,8 @@ class Training:
         own = {name: value.shape for name, value in self.module.state_dict().items()}
         shapes = [{k: v.shape for k, v in _under(p, state).items()} for p in ("now.", "best.")]
         risks = state.get("risks")
-        return shapes == [own, own] and risks is not None and len(risks) == len(self.risks)
+        fits = shapes == [own, own] and self.adam.fits(_under("adam.", state))
+        return fits and risks is not None and len(risks) == len(self.risks)
 
 
 def _under(prefix: str, state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:

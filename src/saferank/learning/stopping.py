@@ -29,6 +29,9 @@ FEW = 50
 
 FOLDS = 5
 
+STEADY = 0.1
+"""What the learning rate is multiplied by where it cannot fall."""
+
 Curves = Mapping[str, History]
 """Histories by stage."""
 
@@ -75,6 +78,8 @@ class Pass:
     folder: Path | None
     steps: Mapping[str, int] = field(default_factory=dict)
     label: str = ""
+    steady: bool = False
+    """The learning rate never falls: steps of several passes can be compared."""
     histories: dict[str, History] = field(default_factory=dict)
 
     def fit(
@@ -86,6 +91,8 @@ class Pass:
             if self.steps[stage] == 0:
                 return start
             settings = exactly(settings, self.steps[stage])
+        elif self.steady:
+            settings = steady(settings)
         run = replace(
             run,
             settings=settings,
@@ -111,7 +118,7 @@ def fit_in_passes(
     parts = folds(log, seed)
     for number, (others, own) in enumerate(parts, start=1):
         place = folder and folder / f"fold-{number}"
-        fold = Pass(others, own, place, label=f"fold {number} of {len(parts)}: ")
+        fold = Pass(others, own, place, steady=True, label=f"fold {number} of {len(parts)}: ")
         train(fold)
         runs.append(fold.histories)
         sessions.append(own.counts.total)
@@ -141,4 +148,17 @@ def mean_curve(histories: Sequence[History], shares: Floats) -> History:
 
 def exactly(settings: Settings, steps: int) -> Settings:
     """Settings with which training goes on to the given step (or round), and no further."""
-    return replace(settings, steps=steps, rounds=steps, patience=steps + 1)
+    return replace(
+        steady(settings), steps=steps, rounds=steps, patience=steps + 1, plateau=steps + 1
+    )
+
+
+def steady(settings: Settings) -> Settings:
+    """Settings whose learning rate is small from the start and never falls, with longer waits."""
+    return replace(
+        settings,
+        learning_rate=settings.learning_rate * STEADY,
+        min_validation_interval=2 * settings.min_validation_interval,
+        plateau=settings.patience,
+        rate_falls=0,
+    )

@@ -33,6 +33,9 @@ from saferank.objectives.goals import Goal
 from saferank.objectives.in_exposures import Queries
 from saferank.objectives.objective_table import objective_entry
 
+GRADIENT_TOLERANCE = 1e-6
+"""Of exact gradients in training: a step's own noise is far above it, and fewer nodes do."""
+
 
 @dataclass
 class TrainingRun(Inputs):
@@ -98,6 +101,7 @@ class TrainingRun(Inputs):
                 gradient=self.recipe.gradient,
                 samples=self.recipe.samples,
                 seed=self.seed,
+                gradient_tol=GRADIENT_TOLERANCE,
                 merit=merit,
                 groups=None if log.data.groups is None else log.data.groups.codes,
             )

@@ -23,6 +23,7 @@ from saferank.objectives.goals import (
     ValueGradient,
 )
 from saferank.plackett_luce import GRADIENTS, exposure, exposure_gradient
+from saferank.plackett_luce.exact import GRADIENT_TOLERANCE
 
 
 class Terms(NamedTuple):
@@ -94,6 +95,8 @@ class Queries:
     gradient: str = "exact"
     samples: int = 1000
     seed: int = 0
+    gradient_tol: float = GRADIENT_TOLERANCE
+    """Of the exact gradient; exposures are compared with production's, and always as exact."""
     merit: Floats | None = None
     """Of each document, at least 0, for fairness; without it gains above 0 are."""
     groups: Ints | None = None
@@ -124,6 +127,7 @@ class ExposureGoal(RiskPenalised):
     gradient: str = "exact"
     samples: int = 1000
     seed: int = 0
+    gradient_tol: float = GRADIENT_TOLERANCE
 
     def values(self, scores: Floats, place: QueryBlock) -> RewardRisk:
         """Reward and risk of some queries."""
@@ -153,7 +157,9 @@ class ExposureGoal(RiskPenalised):
 
     def _gradient(self, scores: Floats, place: QueryBlock, slope: Floats) -> Floats:
         if self.gradient == "exact":
-            return exposure_gradient(scores, self.weights, place.offsets, slope)
+            return exposure_gradient(
+                scores, self.weights, place.offsets, slope, tol=self.gradient_tol
+            )
         # the scores are part of the seed: every visit of a query draws again, and can be repeated
         seed = derive(self.seed, place.queries.tobytes().hex(), scores.tobytes().hex())
         estimate = GRADIENTS[self.gradient]
@@ -171,6 +177,7 @@ def exposure_goal(objective: Objective, queries: Queries) -> Goal:
         gradient=queries.gradient,
         samples=queries.samples,
         seed=derive(queries.seed, "gradient"),
+        gradient_tol=queries.gradient_tol,
         risk_weight=objective.risk_weight,
     )
 

@@ -210,6 +210,9 @@ def one_thread_each() -> Iterator[None]:
 
 
 def _in_pieces(call: Callable[[int], Any], pieces: int) -> list[Any]:
+    if pieces == 1:
+        with one_thread_each():
+            return [call(0)]
     with_mode = torch.is_inference_mode_enabled()
 
     def work(piece: int) -> Any:
@@ -243,7 +246,7 @@ def backward(module: nn.Module, outputs: list[Tensor], gradient: Floats) -> None
     parts = _in_pieces(piece, len(outputs))
     for index, parameter in enumerate(parameters):
         grads = [part[index] for part in parts if part[index] is not None]
-        parameter.grad = torch.stack(grads).sum(dim=0) if grads else None
+        parameter.grad = sum(grads[1:], grads[0]) if grads else None
 
 
 def joined(outputs: list[Tensor]) -> Floats:
