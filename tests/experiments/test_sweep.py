@@ -17,7 +17,7 @@ import pytest
 from saferank._core.threads import threads
 from saferank.errors import EngineError, InputError
 from saferank.experiments import Study
-from saferank.experiments.jobs import Job, Log, Production, Store
+from saferank.experiments.jobs import VERSION, Job, Log, Production, Store
 from saferank.experiments.learning_curves import Curve, plan
 from saferank.experiments.results import read_results
 from saferank.experiments.study import Conditions, fingerprint, open_collection
@@ -228,7 +228,7 @@ def test_addresses_follow_content():
         Job(Log(Production("abd", Conditions(), 0), "trust", 100), "prpo", "100/N"),
         Job(Log(Production("abc", Conditions(), 1), "trust", 100), "prpo", "100/N"),
         Job(Log(Production("abc", Conditions(fraction=0.5), 0), "trust", 100), "prpo", "100/N"),
-        Job(Log(Production("abc", Conditions(), 0, 2), "trust", 100), "prpo", "100/N"),
+        Job(Log(Production("abc", Conditions(), 0, VERSION + 1), "trust", 100), "prpo", "100/N"),
     ]
     assert len({job.key, *(other.key for other in others)}) == 1 + len(others)
 
