@@ -3,8 +3,12 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+import saferank
+from saferank._core import kernels
 
 PACKAGE = {
     "inner.py": (
@@ -129,3 +133,12 @@ print(os.environ["HOME"], entry_places(Path("a.txt"), {})[1].is_relative_to(os.e
     )  # fmt: skip
     assert shown.stdout.split() == [str(tmp_path / f"saferank-{os.getuid()}"), "True"]
     assert not (tmp_path / "~").exists()
+
+
+def test_the_stamp_is_of_all_kernels_of_the_package():
+    """A kernel holds the code of those it calls, in whichever room: all of them are looked at."""
+    package = Path(saferank.__file__).parent
+    assert kernels._sources(package) == kernels._SOURCES
+    rooms = {path.parent for path in package.rglob("*.py") if b"\n@kernel" in path.read_bytes()}
+    assert len(rooms) > 3
+    assert all(kernels._sources(room) != kernels._SOURCES for room in rooms)

@@ -20,6 +20,7 @@ import numba.core.caching
 import numpy as np
 
 from saferank._core.home import temporary_home
+from saferank._core.progress import say_once
 from saferank._core.threads import over_range
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -95,11 +96,14 @@ class _KernelCache(_FunctionCache):  # type: ignore[misc]
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """What was kept for a signature; nothing where the file is damaged or cannot be read."""
         try:
-            return super().load_overload(sig, target_context)
+            kept = super().load_overload(sig, target_context)
         except Exception:  # whatever unpickling damaged bytes raises
             with contextlib.suppress(OSError):
                 self.flush()
-            return None
+            kept = None
+        if kept is None:
+            say_once("Compiling numerical kernels: once, which takes up to a few minutes.")
+        return kept
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was compiled, where there is room."""
@@ -130,4 +134,4 @@ def _sources(folder: Path) -> str:
     return digest.hexdigest()
 
 
-_SOURCES = _sources(Path(__file__).parent)
+_SOURCES = _sources(Path(__file__).parents[1])

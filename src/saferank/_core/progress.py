@@ -5,6 +5,7 @@ Lines are for the command line alone: the library is silent unless its caller wa
 
 from __future__ import annotations
 
+import functools
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -22,6 +23,14 @@ def speak_in_lines() -> None:
     """From now on, where standard error is no terminal, tell progress in lines."""
     global _lines
     _lines = True
+
+
+@functools.cache
+def say_once(sentence: str) -> None:
+    """Tell something on standard error, once in a process; for the command line alone."""
+    if _lines:
+        sys.stderr.write(f"{sentence}\n")
+        sys.stderr.flush()
 
 
 class Advance(Protocol):
