@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -145,3 +146,25 @@ def test_a_wrong_word_about_who_made_the_log_ships_nothing(world: sr.data.Rankin
     assert not assessment.decision.ship
     assert assessment.fit is not None
     assert assessment.fit.fits is False
+
+
+def test_shares_are_of_productions_clicks_and_not_of_the_logs(world: sr.data.RankingData) -> None:
+    """The log of a better policy has more clicks than production would."""
+    model = sr.clicks.position_bias()
+    production = -0.5 * world.labels.astype(np.float64)
+    logged = world.labels.astype(np.float64)
+    served = ProductionPolicy.sampled(logged, world.offsets)
+    counts = sr.clicks.simulate(world, logged, model, sessions=60_000, seed=1, highest_grade=4)
+    options: dict[str, Any] = {"production": production, "counts": counts, "click_model": model}
+    found = sr.assess(0.5 * logged, world, logged_by=served, **options).clicks
+    assert found is not None
+    relevance = sr.clicks.relevance(world.labels, 4)
+    share = counts.part("judge").sessions / counts.part("judge").total
+    weights = np.repeat(share, np.diff(world.offsets)) * relevance
+    truth = sr.plackett_luce.exposure(production, model.alpha, world.offsets) @ weights
+    counted = counts.part("judge").clicks.sum() / counts.part("judge").total
+    assert counted > 1.5 * truth
+    assert found.production == pytest.approx(truth, rel=0.1)
+    with pytest.raises(sr.InputError, match="only estimated"):
+        rule = sr.safety.Rule(tolerance=0.05)
+        sr.assess(0.5 * logged, world, logged_by=served, rule=rule, **options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ import numpy as np
 import pytest
 
 import saferank as sr
+from saferank.counts.feedback import Feedback
 from saferank.rounds import Loop, promise_after
+from saferank.rounds.round_files import read_round, save_round
 from saferank.safety import Promise
 
 MODEL = sr.clicks.trust_bias()
@@ -78,8 +81,9 @@ def test_a_round_that_was_killed_goes_on_to_the_same_bits(
         (tmp_path / "killed" / name).unlink()
     again = Loop.open(tmp_path / "killed", items)
     assert again.rounds == ()
-    other = logged(items, shown, MODEL, 1)  # the round keeps the counts that it had
-    again = again.add(other, **OPTIONS)
+    with pytest.raises(sr.InputError, match="begun with"):
+        again.add(logged(items, shown, MODEL, 1), **OPTIONS)
+    again = again.add(counts, **OPTIONS)
     assert again.rounds == whole.rounds
     ours, theirs = (
         (tmp_path / name / "served-001.safetensors").read_bytes() for name in ("killed", "whole")
@@ -127,3 +131,33 @@ def test_what_is_no_loop_is_one_sentence(
     (tmp_path / "loop.json").write_text(json.dumps(record))
     with pytest.raises(sr.InputError, match="method"):
         Loop.open(tmp_path, items)
+
+
+def test_sessions_of_an_earlier_round_are_refused(
+    items: sr.data.RankingData, shown: np.ndarray, tmp_path: Path
+) -> None:
+    counts = logged(items, shown, sr.clicks.adversarial(MODEL), 0)
+    loop = Loop.start(tmp_path, items, MODEL, production=shown).add(counts, **OPTIONS)
+    with pytest.raises(sr.InputError, match="round 1 had them"):
+        loop.add(counts, **OPTIONS)
+
+
+def test_a_loop_is_of_clicks(items: sr.data.RankingData, shown: np.ndarray, tmp_path: Path) -> None:
+    loop = Loop.start(tmp_path, items, MODEL, production=shown)
+    counts = logged(items, shown, MODEL, 0)
+    bought = replace(counts, feedback=Feedback("purchase"), judge=None)
+    judge = replace(counts.part("judge"), feedback=Feedback("purchase"))
+    with pytest.raises(sr.InputError, match="of clicks"):
+        loop.add(replace(bought, judge=judge), **OPTIONS)
+
+
+def test_users_of_queries_are_kept(
+    items: sr.data.RankingData, shown: np.ndarray, tmp_path: Path
+) -> None:
+    users = np.arange(items.queries) // 2
+    counts = logged(items, shown, MODEL, 0)
+    parts = (replace(counts.part(name), cluster=users) for name in ("learn", "judge"))
+    save_round(tmp_path / "round.safetensors", sr.counts.Counts.of_parts(*parts))
+    kept = read_round(tmp_path / "round.safetensors", items.offsets, MODEL.ranks)
+    assert kept.part("judge").cluster is not None
+    np.testing.assert_array_equal(kept.part("judge").cluster, users)

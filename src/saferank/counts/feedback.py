@@ -30,6 +30,8 @@ class Feedback:
     --------
     >>> Feedback("purchase").noun, Feedback("cart=1,purchase=5").unit
     ('purchases', 5.0)
+    >>> Feedback("purchased").noun
+    'purchased results'
     >>> revenue = Feedback("revenue<=200")
     >>> revenue.noun, revenue.unit, revenue.drawn
     ('revenue', 200.0, True)
@@ -81,6 +83,8 @@ class Feedback:
         paid = [name for name, value in self.kinds.items() if value > 0]
         if self.unit != 1 or len(paid) > 1:
             return "value"
+        if paid[0].endswith("ed"):  # a column such as `purchased` says what became of a result
+            return f"{paid[0]} results"
         return paid[0] if paid[0].endswith("s") else f"{paid[0]}s"
 
     @property

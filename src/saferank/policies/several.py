@@ -20,7 +20,9 @@ def mix_policies(
     .. math:: P(d, k) = \sum_r \frac{N_{q,r}}{N_q} P_r(d, k)
 
     Clicks of all rounds divided by the propensities of the mixture (the balance heuristic) are
-    unbiased wherever *any* round could show the document, given how many sessions each round had.
+    unbiased wherever *any* round could show the document, for policies and numbers of sessions
+    that were fixed beforehand. Where a round's policy was chosen by the clicks of earlier rounds
+    there is a bias that vanishes with the sessions, as fast as the standard error does.
 
     Parameters
     ----------

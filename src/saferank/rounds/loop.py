@@ -20,6 +20,7 @@ from saferank._core.records import from_dict
 from saferank._core.seeds import derive
 from saferank.clicks import ClickModel
 from saferank.counts import Counts
+from saferank.counts.sketch import Sketch
 from saferank.data import RankingData
 from saferank.errors import InputError, require
 from saferank.learning import Ranker, learn, load
@@ -28,6 +29,7 @@ from saferank.rounds.promised import Against, promise_after
 from saferank.rounds.round_files import read_policy, read_round, save_policy, save_round
 from saferank.rounds.steps import Candidate, Step, take_step
 from saferank.safety.examination import Examination
+from saferank.safety.independence import SOME
 from saferank.safety.promise import Promise
 from saferank.safety.rule import Rule
 
@@ -56,6 +58,10 @@ class Done:
     replaced: bool
     sentence: str
     sessions: int
+    counts: str = ""
+    """Fingerprint of the counts."""
+    sketch: dict[str, Any] | None = None
+    """A sample of the sessions' ids, where the log had them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,12 +210,21 @@ class Loop:
         -------
         Loop
             With one round more.
+
+        Raises
+        ------
+        InputError
+            Among others where sessions of this round were in an earlier one, as far as equal
+            counts or samples of the sessions' ids tell.
         """
         number = len(self.rounds) + 1
-        require(counts.part("judge").total > 0, "counts", "with sessions to judge by", repr(counts))
+        self._check_round(counts)
         kept = self.folder / f"counts-{number:03}.safetensors"
-        if not kept.is_file():  # else the round was killed: it goes on with the counts it had
+        if not kept.is_file():
             save_round(kept, counts)
+        else:  # the round was killed, and goes on
+            same = self._counts(number).fingerprint() == counts.fingerprint()
+            require(same, "counts", "those that this round was begun with", repr(counts))
         ranker = self._candidate(number, options)
         step = self._judge(ranker, number)
         k = self.click_model.ranks
@@ -218,11 +233,25 @@ class Loop:
             table = self._as_served(ranker).table(self.items)
             policy = ProductionPolicy.recorded(table, self.items.offsets)
         save_policy(self.folder / f"served-{number:03}.safetensors", policy, k)
-        done = Done(step.replace, step.sentence, self._counts(number).total)
+        sample = None if counts.sketch is None else counts.sketch.to_dict()
+        done = Done(step.replace, step.sentence, counts.total, counts.fingerprint(), sample)
         write_json(self.folder / f"round-{number:03}.json", asdict(done))
         return replace(self, rounds=(*self.rounds, done))
 
     # -- the parts of a round --------------------------------------------------------------------
+
+    def _check_round(self, counts: Counts) -> None:
+        """Refuse what a round cannot be made of: without parts, of purchases, or seen before."""
+        require(counts.part("judge").total > 0, "counts", "with sessions to judge by", repr(counts))
+        what = counts.feedback.noun
+        require(counts.feedback.is_clicks, "counts", "of clicks, as the click model is", what)
+        for number, done in enumerate(self.rounds, start=1):
+            again = done.counts == counts.fingerprint()
+            if not again and done.sketch is not None and counts.sketch is not None:
+                shared = counts.sketch.shared(Sketch.from_dict(done.sketch))
+                again = shared is not None and shared > SOME
+            new = f"of sessions that no earlier round had; round {number} had them"
+            require(not again, "counts", new, repr(counts))
 
     def _served(self, number: int) -> ProductionPolicy:
         if number == 0:

@@ -42,6 +42,15 @@ def read_arrays(path: Path, shapes: Mapping[str, tuple[int, ...]], kind: str) ->
         raise InputError(f"{str(path)!r} is damaged: {error}.") from error
 
 
+def _has(path: Path, name: str) -> bool:
+    require(path.is_file(), "round", "a file of safetensors", str(path))
+    try:
+        with safe_open(path, framework="np") as file:
+            return name in file.keys()  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise InputError(f"{str(path)!r} is damaged: {error}.") from error
+
+
 def save_policy(path: Path, policy: ProductionPolicy, k: int) -> None:
     """Keep what is served: P(document at rank)."""
     save_arrays(path, {"table": policy.rank_probabilities(k)})
@@ -60,17 +69,21 @@ def save_round(path: Path, counts: Counts) -> None:
         for part in ("learn", "judge")
         for name in _COUNTED
     }
+    if counts.cluster is not None:
+        arrays["cluster"] = counts.cluster
     save_arrays(path, arrays)
 
 
 def read_round(path: Path, offsets: Ints, k: int) -> Counts:
     """The counts of a round, in parts."""
     cells, queries = (int(offsets[-1]), k), (offsets.size - 1,)
-    shapes = {
+    shapes: dict[str, tuple[int, ...]] = {
         f"{part}.{name}": queries if name == "sessions" else cells
         for part in ("learn", "judge")
         for name in _COUNTED
     }
+    if _has(path, "cluster"):
+        shapes["cluster"] = queries
     arrays = read_arrays(path, shapes, "I64")
     learn, judge = (
         Counts(
@@ -78,6 +91,7 @@ def read_round(path: Path, offsets: Ints, k: int) -> Counts:
             arrays[f"{part}.impressions"],
             arrays[f"{part}.clicks"],
             arrays[f"{part}.sessions"],
+            cluster=arrays.get("cluster"),
         )
         for part in ("learn", "judge")
     )

@@ -135,6 +135,9 @@ def assess(
         examination = "any" if rule.joined else "fitted"
     w, weights_from = _weights(weights, provenance, click_model)
     scores = scores_on(ranker, data, "ranker")
+    if logged_by is not None:
+        known = "0 where other policies made the log: production's clicks are only estimated"
+        require(rule.tolerance == 0, "tolerance", known, rule.tolerance)
     if logged_by is None and not isinstance(production, ProductionPolicy):
         shown, fit = production_of(production, data, counts, production_kind, deployed, [scores])
     else:

@@ -42,7 +42,11 @@ def rows_of(log: LogName | LogRows, counts: Counts, judged: Counts) -> LogRows:
 def click_change(
     rho: Floats, rho0: Floats, evidence: Evidence, rule: Rule, rows: Rows | None
 ) -> ClickChange:
-    """Change of clicks per session: alpha R differs, beta is clicked whatever stands there."""
+    """Change of clicks per session: alpha R differs, beta is clicked whatever stands there.
+
+    Where production did not make the log, its own clicks are the log's and the estimated
+    difference to them.
+    """
     bound = bound_below(
         rho, rho0, evidence, confidence=rule.confidence, method=rule.interval, rows=rows
     )
@@ -50,7 +54,14 @@ def click_change(
         rho, rho0, evidence, clip=bound.clip, confidence=rule.confidence, method=rule.interval,
         rows=rows,
     )  # fmt: skip
-    return ClickChange(float(evidence.counts.clicks.sum() / evidence.counts.total), gap, bound)
+    counted = float(evidence.counts.clicks.sum() / evidence.counts.total)
+    logged = evidence.propensities.rho
+    if not np.allclose(logged, rho0, rtol=1e-6, atol=1e-9):
+        counted += clipped_interval(
+            rho0, logged, evidence, clip=bound.clip, confidence=rule.confidence,
+            method=rule.interval, rows=rows,
+        ).estimate  # fmt: skip
+    return ClickChange(counted, gap, bound)
 
 
 @dataclass(frozen=True, eq=False)

@@ -58,7 +58,8 @@ def _by_counts(data: RankingData, counts: Counts, kind: str) -> TakenProduction:
     if policy.kind in ("observed", "recorded", "uniform"):
         raise InputError(
             "production must sort or sample by a score to be explored from, and this log says "
-            f"otherwise; insist by --production-policy, or give its lists. {fit.sentence}"
+            "otherwise (`logs check` tells how): plan without --counts from its lists "
+            "(--production LISTS), or say --production-policy sorted if it nearly sorts."
         )
     # Moves are of full lists: how many ranks a session had is no part of the plan.
     plain = replace(policy, filled=None, inside=None)

@@ -26,6 +26,8 @@ from saferank.serving.endpoint.shown_log import CLICKS, SHOWN
 LOG: Final = "log"
 WINDOW: Final = 1800.0
 """Seconds that clicks are waited for, unless told otherwise."""
+LATEST: Final = 4e9
+"""A moment after all clicks, in seconds since 1970."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,8 @@ def _joined(path: Path, clicks: Path, window: float, read: Callable[[Path], pa.T
     """The rows of a file with `click`, 1 where a click came on the document in that request."""
     shown = _read(path)
     times = pc.min_max(shown["timestamp"]).as_py()
-    begin, end = times["min"].timestamp(), path.stat().st_mtime + window
+    # without a window all clicks that there are by now count; with one, when it is joined does not
+    begin, end = times["min"].timestamp(), path.stat().st_mtime + window if window else LATEST
     wanted = pc.unique(shown["request_id"])
     keys = []
     for each in sorted(clicks.glob("*.parquet")):

@@ -24,7 +24,7 @@ STALE: Final = 0.05
 """Share of the rows from which a change asks for a new certificate."""
 _SAME: Final = 1e-6
 """How far a score may be off, as a share of itself, and still be the same."""
-_NAMES: Final = ("query_id", "doc_id", "arm", "score")
+_NAMES: Final = ("query_id", "doc_id", "rank", "arm", "score")
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Drift:
             what = "by production have another production score than the items"
             said.append(_said(self.other_scores, what))
         if self.misfit is not None:
-            said.append(f"The click model no longer fits: {self.misfit} Fit it again (bias).")
+            said.append(f"The click model does not fit: {self.misfit} Fit it again (bias).")
         return said
 
 
@@ -134,6 +134,9 @@ def _compared(table: Any, known: Any, names: Mapping[str, str]) -> Any:
     if names["arm"] in table.columns and names["score"] in table.columns:
         by_production = table[names["arm"]].cast("string") == PRODUCTION
         score = by_production.ifelse(table[names["score"]].cast("float64"), None)
+        if names["rank"] in table.columns:  # rows of lists have minus their rank for a score
+            listed = score == -table[names["rank"]].cast("float64")
+            score = listed.ifelse(ibis.null("float64"), score)
     rows = table.select(
         query=table[names["query_id"]].cast("string"),
         doc=table[names["doc_id"]].cast("string"),
