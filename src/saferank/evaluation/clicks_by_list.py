@@ -123,7 +123,8 @@ def evaluate_lists(
         )
     in_order = production.kind == "sorted"
     old = log_chances(production.scores, offsets, lists.query, lists.lists, in_order=in_order)
-    require(bool(np.isfinite(old).all()), "log", "of lists that production makes", "others")
+    strange = int(np.count_nonzero(~np.isfinite(old)))
+    require(strange == 0, "log", "of lists that production makes", f"{strange} that it never does")
     new = log_chances(scores, offsets, lists.query, lists.lists, in_order=deployed == "sorted")
     weights = prefix_weights(new, old) * lists.shown
     seen = _support_by_rank(scores, evidence, in_order, deployed)[lists.query] * lists.shown
