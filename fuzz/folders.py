@@ -26,7 +26,7 @@ from saferank.experiments.study import Conditions
 from saferank.learning import Ranker, Settings, learn
 from saferank.learning.descent import Training
 
-SETTINGS = Settings(steps=4, min_validation_interval=2, rounds=2, hidden=(3,))
+SETTINGS = Settings(steps=4, min_validation_interval=1, rounds=2, hidden=(3,))
 _NETWORK: dict[str, Mutate] = {
     "ranker.json": mutate_json,
     "scorer.safetensors": mutate_safetensors,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 import sys
@@ -60,5 +61,6 @@ def test_shells_can_complete() -> None:
     shown = subprocess.run(
         [sys.executable, "-m", "saferank", "--show-completion", "bash"],
         capture_output=True, text=True, check=True,
+        env={**os.environ, "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"},
     )  # fmt: skip
     assert "complete" in shown.stdout

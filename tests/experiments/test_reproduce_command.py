@@ -19,7 +19,7 @@ def test_reproduce_writes_figures_and_goes_on(tmp_path):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["8"], "`figure` must be one of"),
+        (["9"], "`figure` must be one of"),
         (["x"], "must be whole"),
         (["2", "--preset", "huge"], "`preset` must be one of quick, paper"),
         (["2", "--data", "nowhere"], "a folder that exists"),
