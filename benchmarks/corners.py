@@ -18,6 +18,7 @@ import saferank as sr
 from saferank.clicks import ClickModel, simulate
 from saferank.data import RankingData
 from saferank.estimators import Evidence, by_policy
+from saferank.evaluation import Contrast
 from saferank.evaluation.bias_set import BiasSet
 from saferank.evaluation.doubted_loss import DoubtedLoss
 from saferank.policies import ProductionPolicy
@@ -66,7 +67,8 @@ def bounds(doubt: float, logs: int, seed: int = 0) -> Iterator[tuple[int, dict[s
         traffic = np.repeat(counts.sessions / counts.total, DOCUMENTS)
         kappa = (traffic @ (omega * labels)) / (traffic @ (omega0 * labels))
         evidence = Evidence(counts, FITTED, propensities, predicted, shown=shown)
-        losses = {name: DoubtedLoss(omega, omega0, evidence, method=name) for name in METHODS}
+        contrast = Contrast(omega, omega0, evidence)
+        losses = {name: DoubtedLoss(contrast, method=name) for name in METHODS}
         yield (
             log % len(models),
             {

@@ -18,6 +18,7 @@ from saferank.counts import Counts
 from saferank.data import RankingData
 from saferank.estimators import Evidence, by_policy
 from saferank.estimators.session_form import SessionScore
+from saferank.evaluation import Contrast
 from saferank.evaluation.bias_set import BiasSet
 from saferank.evaluation.click_weights import choose_weights
 from saferank.evaluation.document_weights import Multipliers, Prospect, solve_documents
@@ -46,7 +47,9 @@ def tiny_loss(counts, model=TINY, **options):
     evidence = Evidence(
         counts, model, by_policy(policy, model, w), np.array([0.2, 0.6, 0.4]), shown=shown
     )
-    return DoubtedLoss(exposure(NEW, w), exposure(SCORES, w), evidence, method="normal", **options)
+    return DoubtedLoss(
+        Contrast(exposure(NEW, w), exposure(SCORES, w), evidence), method="normal", **options
+    )
 
 
 def expected_bound(kappa, bias, v, relevance, true, **options):
@@ -215,7 +218,7 @@ def test_one_sweep_says_what_scores_of_sessions_say(per_document, observed):
     counts, kappa = evidence.counts, 1.1
     w = evidence.click_model.exposure_weights if observed else None
     loss = DoubtedLoss(
-        omega, omega0, evidence, method="normal", observed=w, per_document=per_document,
+        Contrast(omega, omega0, evidence), method="normal", observed=w, per_document=per_document,
         unseen=np.full(counts.queries, 0.1),
     )  # fmt: skip
     v, bias = loss.weights(kappa, 0.2)[0], loss.bias(0.2)
@@ -283,13 +286,13 @@ def small_world(seed, queries=12, documents=6, judged=400, model=None, new=None)
 @given(st.integers(0, 10**6), st.sampled_from(["normal", "clustered", "bernstein"]))
 def test_more_doubt_never_promises_more(seed, method):
     *_, omega, omega0, evidence = small_world(seed)
-    curve = doubt_curve(omega, omega0, evidence, method=method, doubt=0.07)
-    other = doubt_curve(omega, omega0, evidence, method=method, doubt=0.085)
+    loss = DoubtedLoss(Contrast(omega, omega0, evidence), method=method)
+    curve, other = doubt_curve(loss, doubt=0.07), doubt_curve(loss, doubt=0.085)
     assert list(curve.doubts) == sorted(curve.doubts)
     assert all(a >= b for a, b in itertools.pairwise((*curve.shares, curve.unbounded)))
     assert curve.shares[1] >= curve.share >= other.share >= curve.shares[2]
     if curve.breakdown is not None:
-        again = doubt_curve(omega, omega0, evidence, method=method, doubt=curve.breakdown)
+        again = doubt_curve(loss, doubt=curve.breakdown)
         assert again.share >= 1
 
 
@@ -301,7 +304,7 @@ def test_without_bound_it_is_the_certificate(seed):
         better, data, production=scores, weights=evidence.click_model.exposure_weights,
         traffic=evidence.counts,
     )  # fmt: skip
-    loss = DoubtedLoss(omega, omega0, evidence, method="normal")
+    loss = DoubtedLoss(Contrast(omega, omega0, evidence), method="normal")
     nothing, anything = np.zeros_like(loss.shown), loss.bias(np.inf)
     for kept, mean in zip(certificate.curve.kept, certificate.curve.mean, strict=True):
         assert loss.upper(kept, anything, nothing) == pytest.approx(mean, abs=1e-12)
@@ -314,14 +317,14 @@ def test_without_bound_it_is_the_certificate(seed):
 
 def test_if_any_document_may_be_clicked_anyhow_clicks_are_of_no_use():
     *_, omega, omega0, evidence = small_world(3)
-    loss = DoubtedLoss(omega, omega0, evidence, method="normal", per_document=True)
+    loss = DoubtedLoss(Contrast(omega, omega0, evidence), method="normal", per_document=True)
     v, _ = loss.weights(0.9, np.inf)
     assert not v.any()
 
 
 def test_production_against_itself_keeps_all_for_any_users():
     *_, omega0, evidence = small_world(4)
-    curve = doubt_curve(omega0, omega0, evidence)
+    curve = doubt_curve(DoubtedLoss(Contrast(omega0, omega0, evidence)))
     assert curve.unbounded == 1
     assert curve.for_any_users
     assert curve.breakdown == 1
@@ -331,8 +334,8 @@ def test_production_against_itself_keeps_all_for_any_users():
 def test_what_the_log_never_showed_is_charged():
     *_, omega, omega0, evidence = small_world(5)
     unseen = np.full(evidence.counts.queries, 0.3)
-    plain = DoubtedLoss(omega, omega0, evidence, method="normal")
-    owed = DoubtedLoss(omega, omega0, evidence, method="normal", unseen=unseen)
+    plain = DoubtedLoss(Contrast(omega, omega0, evidence), method="normal")
+    owed = DoubtedLoss(Contrast(omega, omega0, evidence), method="normal", unseen=unseen)
     v, _ = plain.weights(1.0, 0.1)
     bias = plain.bias(0.1)
     assert owed.upper(1.0, bias, v) == pytest.approx(plain.upper(1.0, bias, v) + 0.3, abs=1e-12)
@@ -345,7 +348,8 @@ def test_weights_do_not_look_at_the_clicks():
         evidence, counts=replace(evidence.counts, clicks=np.zeros_like(evidence.counts.clicks))
     )
     one, other = (
-        DoubtedLoss(omega, omega0, each).weights(1.0, 0.1)[0] for each in (evidence, others)
+        DoubtedLoss(Contrast(omega, omega0, each)).weights(1.0, 0.1)[0]
+        for each in (evidence, others)
     )
     np.testing.assert_array_equal(one, other)
 
@@ -357,8 +361,10 @@ def test_weights_do_not_look_at_the_clicks():
 )  # fmt: skip
 def test_what_makes_no_sense_is_refused(option, value, said):
     *_, omega, omega0, evidence = small_world(7, judged=50)
+    of_loss = {option: value} if option in ("confidence", "method") else {}
+    of_curve = {} if of_loss else {option: value}
     with pytest.raises(sr.InputError, match=said):
-        doubt_curve(omega, omega0, evidence, **{option: value})
+        doubt_curve(DoubtedLoss(Contrast(omega, omega0, evidence), **of_loss), **of_curve)
 
 
 def test_hard_cases_are_no_special_cases():
@@ -373,7 +379,7 @@ def test_hard_cases_are_no_special_cases():
         counts, model, by_policy(policy, model, w), shown=policy.rank_probabilities(4)
     )
     omega = sr.plackett_luce.exposure(data.labels, w, data.offsets)
-    curve = doubt_curve(omega, policy.exposure(w), evidence, method="normal")
+    curve = doubt_curve(DoubtedLoss(Contrast(omega, policy.exposure(w), evidence), method="normal"))
     assert all(0 <= share <= 1.1 for share in curve.shares)
 
 
@@ -402,7 +408,7 @@ def failures(doubt, models, logs, *, method, observed=False):
             shown, old = seen.rank_probabilities(3), seen.exposure(fitted.exposure_weights)
         log = replace(evidence, counts=counts, shown=shown)
         w = fitted.exposure_weights if observed else None
-        loss = DoubtedLoss(omega, old, log, method=method, observed=w)
+        loss = DoubtedLoss(Contrast(omega, old, log), method=method, observed=w)
         if v is None or observed:
             v, _ = loss.weights(kappa, doubt)
         failed += loss.upper(kappa, loss.bias(doubt), v) < 0
@@ -455,7 +461,7 @@ def test_for_any_users_nothing_is_promised_that_is_not_kept(name):
     data, scores, better, _, omega, omega0, evidence = small_world(8)
     counts = simulate(data, scores, users, 2000, 8, highest_grade=4, judge=0, progress=False)
     for new in (omega, sr.plackett_luce.exposure(-better, model.exposure_weights, data.offsets)):
-        curve = doubt_curve(new, omega0, replace(evidence, counts=counts))
+        curve = doubt_curve(DoubtedLoss(Contrast(new, omega0, replace(evidence, counts=counts))))
         own = np.repeat(counts.sessions / counts.total, 6)
         true = data.labels / 4
         assert curve.unbounded <= (own @ (new * true)) / (own @ (omega0 * true))

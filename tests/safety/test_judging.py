@@ -14,7 +14,7 @@ from saferank.data import RankingData, synthetic
 from saferank.errors import InputError
 from saferank.estimators import Evidence
 from saferank.estimators.propensities import exact
-from saferank.evaluation.lower_bound import lower_bound
+from saferank.evaluation import Contrast, lower_bound
 from saferank.learning import Ranker, Settings, learn
 from saferank.plackett_luce import exposure
 from saferank.safety import Assessment, Rule, assess, compare
@@ -114,7 +114,7 @@ def test_the_bound_by_plain_loops():
     omega, omega0 = (exposure(s, W, DATA.offsets) for s in (new, OLD))
     guess = np.clip(0.2 + 0.5 * TRUE, 0, 1)
     known = Evidence(judged, USERS, exact(OLD, DATA.offsets, USERS, W), guess)
-    found = lower_bound(omega, omega0, known, clip=3.0)
+    found = lower_bound(Contrast(omega, omega0, known), clip=3.0)
     rho, total, centres = known.propensities.rho, 0.0, []
     for q in range(DATA.queries):
         value = 0.0
@@ -165,7 +165,7 @@ def test_the_bound_holds_whatever_is_predicted_and_clipped(guess, clip):
         known = Evidence(
             judged, USERS, exact(peaked, DATA.offsets, USERS, W), np.full(DATA.documents, guess)
         )
-        found = lower_bound(omega, omega0, known, clip=clip)
+        found = lower_bound(Contrast(omega, omega0, known), clip=clip)
         broken += found.lower > truth.mean()
     assert broken <= 9  # 5 % of 60 is 3; nine or more have probability 0.4 %
 

@@ -1,6 +1,7 @@
 """Evaluation: policies by their scores, off-policy estimates with intervals, and the truth."""
 
 from saferank.evaluation.clicks_by_rank import evaluate_clicks
+from saferank.evaluation.contrast import Contrast
 from saferank.evaluation.intervals import INTERVALS, Interval, interval
 from saferank.evaluation.intervals import QueryScores as QueryScores
 from saferank.evaluation.lower_bound import LowerBound as LowerBound
@@ -14,6 +15,7 @@ from saferank.evaluation.truth import truth
 
 __all__ = [
     "INTERVALS",
+    "Contrast",
     "Evaluation",
     "Interval",
     "LogRows",

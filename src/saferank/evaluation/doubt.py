@@ -14,9 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from saferank._core.flat import Floats
 from saferank.errors import require
-from saferank.estimators import Evidence
 from saferank.evaluation.document_weights import Multipliers
 from saferank.evaluation.doubted_loss import DoubtedLoss
 
@@ -64,44 +62,20 @@ class DoubtCurve:
 
 
 def doubt_curve(
-    omega: Floats,
-    omega0: Floats,
-    evidence: Evidence,
-    *,
-    doubt: float = 0.2,
-    wanted: float = 1.0,
-    slack: float = 0.0,
-    confidence: float = 0.95,
-    method: str = "clustered",
-    per_document: bool = False,
-    observed: Floats | None = None,
-    unseen: Floats | None = None,
+    loss: DoubtedLoss, *, doubt: float = 0.2, wanted: float = 1.0, slack: float = 0.0
 ) -> DoubtCurve:
     """What share of production's utility is certain if the click model is right to within a doubt.
 
     Parameters
     ----------
-    omega, omega0
-        Exposures of the new policy and of production, one per document.
-    evidence
-        Counts of the sessions to judge by, click model, `shown` (P(document at rank) under
-        production), and predictions, from other sessions, of what these may show.
+    loss
+        What the sessions to judge by say of the loss, with which confidence.
     doubt
         The stated doubt: alpha and beta of each rank lie within a factor of 1 +- doubt.
     wanted
         The share that a breakdown is looked for.
     slack
         Loss that is let pass, as a share of the largest utility; 0 for a plain promise.
-    confidence
-        Of each share, in (0.5, 1).
-    method
-        "clustered" (queries to come), "normal" or "bernstein" (the log's queries).
-    per_document
-        Whether each document may have a bias of its own within the doubt.
-    observed
-        The metric's rank weights, where production is known from frequencies only.
-    unseen
-        Of each query, production's exposure on documents that the log never showed.
 
     Returns
     -------
@@ -111,6 +85,7 @@ def doubt_curve(
     Examples
     --------
     >>> import saferank as sr
+    >>> from saferank.evaluation import Contrast
     >>> items = sr.data.synthetic("small", queries=60, seed=0).train
     >>> model, scores = sr.clicks.trust_bias(), np.zeros(items.documents)
     >>> counts = sr.clicks.simulate(items, scores, model, sessions=20_000, seed=0)
@@ -121,17 +96,13 @@ def doubt_curve(
     ...     shown=shown.rank_probabilities(5),
     ... )
     >>> better = sr.plackett_luce.exposure(items.labels, weights, items.offsets)
-    >>> curve = doubt_curve(better, shown.exposure(weights), evidence)
+    >>> contrast = Contrast(better, shown.exposure(weights), evidence)
+    >>> curve = doubt_curve(DoubtedLoss(contrast))
     >>> curve.share > 1, curve.breakdown > 0.2, curve.unbounded < 0.5
     (True, True, True)
     """
-    require(0.5 < confidence < 1, "confidence", "in (0.5, 1)", confidence)
     require(bool(np.isfinite(doubt)) and doubt >= 0, "doubt", "at least 0", doubt)
     require(0 <= slack < 1, "slack", "in [0, 1)", slack)
-    loss = DoubtedLoss(
-        omega, omega0, evidence, observed=observed, unseen=unseen, tail=1 - confidence,
-        method=method, per_document=per_document,
-    )  # fmt: skip
     shares = _Shares(loss, slack, wanted)
     return DoubtCurve(
         doubts=DOUBTS,
@@ -142,9 +113,9 @@ def doubt_curve(
         wanted=wanted,
         breakdown=shares.breakdown(),
         slack=slack,
-        confidence=confidence,
+        confidence=loss.confidence,
         method=loss.method,
-        per_document=per_document,
+        per_document=loss.per_document,
     )
 
 

@@ -29,9 +29,9 @@ from scipy.stats import norm
 from saferank._core import flat
 from saferank._core.flat import Floats
 from saferank.errors import InputError, require
-from saferank.estimators import Evidence
 from saferank.evaluation.bias_set import BiasSet
 from saferank.evaluation.click_weights import choose_weights
+from saferank.evaluation.contrast import Contrast
 from saferank.evaluation.document_weights import Multipliers, Prospect
 from saferank.evaluation.doubted_scores import DoubtedScores, doubted_scores
 from saferank.evaluation.intervals import QueryScores, interval
@@ -51,38 +51,39 @@ class DoubtedLoss:
 
     Parameters
     ----------
-    omega, omega0
-        Exposures of the new policy and of production, one per document.
-    evidence
-        Counts of the sessions to judge by, click model, `shown`, and predictions.
+    contrast
+        Both policies; its evidence has `shown` (P(document at rank) under production), and
+        predictions, from other sessions, of what these may show.
+    confidence
+        Of each bound, in (0.5, 1).
+    method
+        "clustered" (queries to come), "normal" or "bernstein" (the log's queries).
+    per_document
+        Whether each document may have a bias of its own within the doubt.
     observed
         The metric's rank weights, where production is known from frequencies only.
     unseen
         Of each query, production's exposure on documents that the log never showed.
-    tail
-        Probability that the bound fails.
-    method
-        "clustered", "normal" or "bernstein".
-    per_document
-        Whether each document may have a bias of its own.
     """
 
     def __init__(
         self,
-        omega: Floats,
-        omega0: Floats,
-        evidence: Evidence,
+        contrast: Contrast,
         *,
-        observed: Floats | None = None,
-        unseen: Floats | None = None,
-        tail: float = 0.05,
+        confidence: float = 0.95,
         method: str = "clustered",
         per_document: bool = False,
+        observed: Floats | None = None,
+        unseen: Floats | None = None,
     ) -> None:
+        require(0.5 < confidence < 1, "confidence", "in (0.5, 1)", confidence)
+        evidence = contrast.evidence
         if evidence.shown is None:
             raise InputError("`evidence` must have `shown`: P(document at rank) under production.")
-        self.omega, self.omega0, self.evidence, self.shown = omega, omega0, evidence, evidence.shown
-        self.observed, self.tail, self.per_document = observed, tail, per_document
+        self.omega, self.omega0 = contrast.omega, contrast.omega0
+        self.evidence, self.shown = evidence, evidence.shown
+        self.confidence, self.tail = confidence, 1 - confidence
+        self.observed, self.per_document = observed, per_document
         self.method = WIDTHS.get(method, method)
         require(self.method in INFLUENCE, "method", f"one of {', '.join(INFLUENCE)}", method)
         counts, model = evidence.counts, evidence.click_model

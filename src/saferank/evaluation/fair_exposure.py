@@ -12,6 +12,7 @@ from saferank.data import RankingData
 from saferank.data.groups import Groups
 from saferank.errors import InputError
 from saferank.estimators import Evidence
+from saferank.evaluation.contrast import Contrast
 from saferank.evaluation.intervals import Interval, interval
 from saferank.evaluation.off_policy import evaluate_exposures
 from saferank.objectives.fairness import (
@@ -211,10 +212,8 @@ def merits_by_clicks(
         if visits[hidden].sum() > NEVER_SHOWN * visits.sum() or visits.sum() == 0:
             intervals.append(None)
             continue
-        evaluation = evaluate_exposures(
-            np.where(hidden, 0.0, inside), np.zeros_like(inside), evidence,
-            estimator=estimator, control="none",
-        )  # fmt: skip
+        contrast = Contrast(np.where(hidden, 0.0, inside), np.zeros_like(inside), evidence)
+        evaluation = evaluate_exposures(contrast, estimator=estimator, control="none")
         supported = evaluation.support.refusal() is None
         intervals.append(interval(evaluation.new, method, confidence) if supported else None)
     return tuple(intervals)

@@ -23,15 +23,12 @@ from scipy.stats import norm
 
 from saferank._core import flat
 from saferank._core.flat import Floats
-from saferank.data import RankingData
 from saferank.errors import require
-from saferank.estimators import Evidence
 from saferank.estimators.session_form import SessionScore
+from saferank.evaluation.contrast import Contrast
 from saferank.evaluation.intervals import Interval, QueryScores, interval
 from saferank.evaluation.measuring import measured_scores
-from saferank.evaluation.sessions import LogRows, session_moments
-
-Rows = tuple[LogRows, RankingData]
+from saferank.evaluation.sessions import session_moments
 
 CLIPS = (1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 CLIP = 10.0
@@ -58,29 +55,23 @@ class LowerBound:
 
 
 def lower_bound(
-    omega: Floats,
-    omega0: Floats,
-    evidence: Evidence,
+    contrast: Contrast,
     *,
     confidence: float = 0.95,
     method: str = "clustered",
     clip: float | None = None,
     seed: int = 0,
-    rows: Rows | None = None,
 ) -> LowerBound:
     """A one-sided lower bound of U(new) - U(production) from sessions that taught nothing to it.
 
     Parameters
     ----------
-    omega, omega0 : exposures of the new policy and of production, one per document.
-    evidence : counts of the sessions to judge by, click model, propensities; predictions where a
-        regression on other sessions has made them.
+    contrast : both policies, and the sessions to judge by.
     confidence : of the bound, in (0.5, 1).
     method : one of `INTERVALS`.
     seed : of the bootstrap.
     clip : largest weight of a click; by default the one that promises the largest bound by the
         predictions, without a look at the clicks.
-    rows : the log's rows and their items, for the exact variance between sessions (one pass).
 
     Returns
     -------
@@ -94,8 +85,8 @@ def lower_bound(
     require(0.5 < confidence < 1, "confidence", "in (0.5, 1)", confidence)
     require(clip is None or clip > 0, "clip", "positive", clip)
     tail = 1 - confidence
-    most = choose_clip(omega0 - omega, evidence, tail) if clip is None else float(clip)
-    terms = _Clipped(omega0 - omega, evidence, most, rows)
+    most = choose_clip(contrast, tail) if clip is None else float(clip)
+    terms = _Clipped(contrast, most)
     centre = interval(terms.scores("low"), method, 1 - 2 * tail, seed=seed)
     return LowerBound(
         lower=centre.lower,
@@ -108,22 +99,19 @@ def lower_bound(
 
 
 def clipped_interval(
-    omega: Floats,
-    omega0: Floats,
-    evidence: Evidence,
+    contrast: Contrast,
     *,
     clip: float,
     confidence: float = 0.95,
     method: str = "clustered",
     seed: int = 0,
-    rows: Rows | None = None,
 ) -> Interval:
     """Estimate and interval of the difference with clipped weights.
 
     The estimate believes the predictions for what clipping leaves over; the interval does not, and
     reaches from the lower bound of what that may be to the upper one.
     """
-    terms = _Clipped(omega0 - omega, evidence, clip, rows)
+    terms = _Clipped(contrast, clip)
     low, middle, high = (
         interval(terms.scores(rest), method, confidence, seed=seed)
         for rest in ("low", "middle", "high")
@@ -132,26 +120,24 @@ def clipped_interval(
 
 
 def bound_scores(
-    omega: Floats, omega0: Floats, evidence: Evidence, *, tail: float
+    contrast: Contrast, *, tail: float
 ) -> tuple[QueryScores, QueryScores, QueryScores]:
     """Scores whose means are the centres of lower bound, estimate and upper bound.
 
     For intervals of several candidates at once.
     """
-    terms = _Clipped(omega0 - omega, evidence, choose_clip(omega0 - omega, evidence, tail))
+    terms = _Clipped(contrast, choose_clip(contrast, tail))
     return terms.scores("low"), terms.scores("middle"), terms.scores("high")
 
 
 class _Clipped:
     """The weights v, and what they leave over, for one largest weight."""
 
-    def __init__(
-        self, loss: Floats, evidence: Evidence, clip: float, rows: Rows | None = None
-    ) -> None:
-        rho = evidence.propensities.rho
-        self.rows = rows
+    def __init__(self, contrast: Contrast, clip: float) -> None:
+        self.rows, self.evidence, self.loss = contrast.rows, contrast.evidence, contrast.loss
         self._between: Floats | None = None
-        self.evidence, self.loss = evidence, loss
+        evidence, loss = self.evidence, self.loss
+        rho = evidence.propensities.rho
         ratio = np.divide(loss, rho, out=np.zeros_like(loss), where=rho > 0)
         self.v = np.clip(ratio, -clip, clip)
         self.covered = rho * self.v
@@ -179,14 +165,15 @@ class _Clipped:
         score = SessionScore(base, v * expected, -v * (1 - expected))
         measured = measured_scores(score, -self.loss, self.evidence, "ranks")
         if self.rows is not None:
-            measured = self._by_sessions(score, measured, self.rows)
+            measured = self._by_sessions(score, measured)
         return replace(measured, least_variance=self.variance())
 
-    def _by_sessions(self, score: SessionScore, measured: QueryScores, rows: Rows) -> QueryScores:
+    def _by_sessions(self, score: SessionScore, measured: QueryScores) -> QueryScores:
         """With the variance between sessions: what is left over is a constant of the query."""
         counts = self.evidence.counts
         if self._between is None:
-            self._between = session_moments(*rows, counts, [score], [measured])[0].variance
+            assert self.rows is not None
+            self._between = session_moments(*self.rows, counts, [score], [measured])[0].variance
         variance = np.where(counts.sessions > 1, self._between, measured.variance)
         return replace(measured, variance=variance, variance_from="sessions")
 
@@ -216,14 +203,14 @@ class _Clipped:
         return self._traffic(self.v**2 * worst)
 
 
-def choose_clip(loss: Floats, evidence: Evidence, tail: float) -> float:
+def choose_clip(contrast: Contrast, tail: float) -> float:
     """The largest weight that promises the best bound, by impressions and predictions alone."""
-    if evidence.predictions is None:
+    if contrast.evidence.predictions is None:
         return CLIP
 
     def promised(clip: float) -> float:
-        terms = _Clipped(loss, evidence, clip)
-        error = np.sqrt(terms.variance() / max(evidence.counts.total, 1))
+        terms = _Clipped(contrast, clip)
+        error = np.sqrt(terms.variance() / max(contrast.evidence.counts.total, 1))
         return float(terms.centre() - norm.isf(tail) * error)
 
     return max(CLIPS, key=promised)

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from saferank._core import flat
-from saferank._core.flat import Floats
 from saferank._core.names import part_name
 from saferank.clicks import ClickModel
 from saferank.counts import Counts
@@ -18,6 +17,7 @@ from saferank.errors import require
 from saferank.estimators import Evidence
 from saferank.estimators.estimator_table import EstimatorLike
 from saferank.estimators.propensities import by_policy
+from saferank.evaluation.contrast import Contrast
 from saferank.evaluation.controls import joint_scores
 from saferank.evaluation.intervals import Interval, QueryScores, interval
 from saferank.evaluation.measuring import Variance, measured_scores
@@ -31,7 +31,7 @@ from saferank.evaluation.scored_policies import (
     rank_weights,
 )
 from saferank.evaluation.sessions import LogRows, session_moments
-from saferank.evaluation.support import Support, support_of
+from saferank.evaluation.support import Support
 from saferank.logs.sources import LogName
 from saferank.policies import ProductionPolicy
 from saferank.policies.production import filled_ranks
@@ -170,32 +170,29 @@ def evaluate(
         else flat.check_values("predictions", predictions, data.offsets),
     )
     rows = None if log is None else (LogRows.of(log), data)
-    return evaluate_exposures(
-        omega, omega0, evidence, estimator=estimator, control=control, variance=variance, rows=rows
-    )
+    contrast = Contrast(omega, omega0, evidence, rows)
+    return evaluate_exposures(contrast, estimator=estimator, control=control, variance=variance)
 
 
 def evaluate_exposures(
-    omega: Floats,
-    omega0: Floats,
-    evidence: Evidence,
+    contrast: Contrast,
     *,
     estimator: EstimatorLike = "affine-ips",
     control: str = "additive",
     variance: Variance = "ranks",
-    rows: tuple[LogRows, RankingData] | None = None,
 ) -> Evaluation:
     """The same for exposures that are known: one joint estimate, so that new = old + difference.
 
     The control variate is that of the difference, in all three.
     """
+    omega, omega0, evidence = contrast.omega, contrast.omega0, contrast.evidence
     scores = joint_scores(omega, omega0, evidence, estimator, control)
     measured = [
         measured_scores(score, exposure, evidence, variance)
         for score, exposure in zip(scores, (omega, omega0, omega - omega0), strict=True)
     ]
-    if rows is not None:
-        measured = session_moments(*rows, evidence.counts, scores, measured)
+    if contrast.rows is not None:
+        measured = session_moments(*contrast.rows, evidence.counts, scores, measured)
     new, production, difference = measured
     name = estimator if isinstance(estimator, str) else part_name(estimator)
-    return Evaluation(new, production, difference, name, control, support_of(omega, evidence))
+    return Evaluation(new, production, difference, name, control, contrast.support())

@@ -14,6 +14,7 @@ from saferank._core.flat import Floats
 from saferank.clicks import ClickModel
 from saferank.counts import Counts
 from saferank.data import RankingData
+from saferank.evaluation import Contrast
 from saferank.evaluation.scored_policies import Policy
 from saferank.evaluation.support import support_of
 from saferank.policies import ProductionPolicy
@@ -121,9 +122,8 @@ def take_step(
     if problems:
         return Step(False, f"Kept what is served: {'; '.join(problems)}.")
     before = served.rank_probabilities(judged.ranks)
-    change = click_change(
-        table @ click_model.alpha, before @ click_model.alpha, evidence, rule, None
-    )
+    alpha = click_model.alpha
+    change = click_change(Contrast(table @ alpha, before @ alpha, evidence), rule)
     enough = bool(change.share(change.bound.lower) >= -rule.tolerance)
     outcome = "Replaced what is served" if enough else "Kept what is served"
     sentence = (

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +14,8 @@ from saferank.counts import Counts
 from saferank.data import RankingData
 from saferank.errors import InputError, require
 from saferank.estimators import Evidence
-from saferank.evaluation import Interval, interval
-from saferank.evaluation.lower_bound import Rows
+from saferank.evaluation import Interval, LogRows, interval
 from saferank.evaluation.scored_policies import Deployed, Policy, rank_weights
-from saferank.evaluation.sessions import LogRows
-from saferank.evaluation.support import support_of
 from saferank.learning import Provenance, Ranker
 from saferank.logs.sources import LogName
 from saferank.policies import ProductionPolicy
@@ -27,7 +25,13 @@ from saferank.safety.certificate import Certificate
 from saferank.safety.certifying import certify
 from saferank.safety.decisions import verdict
 from saferank.safety.doubting import doubt_served
-from saferank.safety.estimating import click_change, estimate, filled_share, rows_of
+from saferank.safety.estimating import (
+    Estimates,
+    click_change,
+    estimate,
+    filled_share,
+    rows_of,
+)
 from saferank.safety.examination import Asked, Examination
 from saferank.safety.fair_exposures import report_exposures
 from saferank.safety.guarded import GuardRule
@@ -124,8 +128,7 @@ def assess(
     True
     """
     provenance = ranker.provenance if isinstance(ranker, Ranker) else None
-    if click_model is None and provenance is not None and provenance.click_model is not None:
-        click_model = ClickModel.from_dict(provenance.click_model)
+    click_model = _own_model(provenance) if click_model is None else click_model
     own_promise = provenance is not None and provenance.keep is not None
     rule = rule.settle(
         counts=counts is not None, promise=own_promise, log=log is not None,
@@ -135,9 +138,7 @@ def assess(
         examination = "any" if rule.joined else "fitted"
     w, weights_from = _weights(weights, provenance, click_model)
     scores = scores_on(ranker, data, "ranker")
-    if logged_by is not None:
-        known = "0 where other policies made the log: production's clicks are only estimated"
-        require(rule.tolerance == 0, "tolerance", known, rule.tolerance)
+    _check_tolerance(rule, logged_by)
     if logged_by is None and not isinstance(production, ProductionPolicy):
         shown, fit = production_of(production, data, counts, production_kind, deployed, [scores])
     else:
@@ -162,16 +163,9 @@ def assess(
         decision = verdict(certificate, rule=rule)
         plain = Assessment(decision, certificate, fit=fit, guarded=rule.guard, exposures=exposures)
         return _named(plain, ranker, production, data)
-    if click_model is None:
-        raise InputError("`click_model` must be given with counts: the ranker names none.")
-    require(
-        w.size == click_model.ranks, "weights",
-        f"of the {click_model.ranks} ranks of the click model, so that certificate and estimate "
-        "speak of the same metric", w.size,
-    )  # fmt: skip
     assert fit is not None
-    made = shown if logged_by is None else logged_by
-    assessment = _by_clicks(ranker, served, made, counts, click_model, certificate, fit, rule, log)
+    judging = _JudgingLog.of(counts, click_model, w.size, logged_by, log)
+    assessment = _by_clicks(ranker, served, judging, certificate, fit, rule)
     return _named(replace(assessment, exposures=exposures), ranker, production, data)
 
 
@@ -195,28 +189,61 @@ def _named(
     return replace(assessment, ranker=name, production_from=source)
 
 
+@dataclass(frozen=True, eq=False)
+class _JudgingLog:
+    """The log to judge by: what was counted, what a click means, what made it, and its rows."""
+
+    counts: Counts
+    click_model: ClickModel
+    made_by: ProductionPolicy | None
+    """What made it, where that was not production."""
+    rows: LogName | LogRows | None
+
+    @classmethod
+    def of(
+        cls,
+        counts: Counts,
+        click_model: ClickModel | None,
+        ranks: int,
+        made_by: ProductionPolicy | None,
+        rows: LogName | LogRows | None,
+    ) -> _JudgingLog:
+        """The log of checked options."""
+        if click_model is None:
+            raise InputError("`click_model` must be given with counts: the ranker names none.")
+        require(
+            ranks == click_model.ranks, "weights",
+            f"of the {click_model.ranks} ranks of the click model, so that certificate and "
+            "estimate speak of the same metric", ranks,
+        )  # fmt: skip
+        return cls(counts, click_model, made_by, rows)
+
+    def evidence(self, ranker: Policy, served: Served, judged: Counts) -> Evidence:
+        """What the sessions to judge by say."""
+        made = served.production if self.made_by is None else self.made_by
+        return evidence_for(ranker, served.data, judged, self.click_model, made, served.weights)
+
+
 def _by_clicks(
     ranker: Policy,
     served: Served,
-    logged_by: ProductionPolicy,
-    counts: Counts,
-    click_model: ClickModel,
+    log: _JudgingLog,
     certificate: Certificate,
     fit: ProductionFit,
     rule: Rule,
-    log: LogName | LogRows | None,
 ) -> Assessment:
     """The assessment by certificate and clicks."""
+    counts, click_model = log.counts, log.click_model
     judged, flatters = judged_counts(ranker, counts, rule.same_sessions)
     _check_queries(judged, rule.interval)
-    evidence = evidence_for(ranker, served.data, judged, click_model, logged_by, served.weights)
-    rows = None if log is None else (rows_of(log, counts, judged), served.data)
+    evidence = log.evidence(ranker, served, judged)
+    rows = None if log.rows is None else rows_of(log.rows, counts, judged)
     estimates = replace(
-        estimate(*served.compared(evidence), rule, rows),
+        estimate(served.compared(evidence, rows=rows), rule),
         filled=filled_share(served.production, counts.part("all")),
         misfits=find_misfits(click_model, fit, judged),
     )
-    clicks = click_change(*served.compared(evidence, click_model.alpha), rule, rows)
+    clicks = click_change(served.compared(evidence, click_model.alpha, rows), rule)
     test = estimates.test(
         clicks, certificate, rule, flatters=flatters is not None,
         independent=can_tell(ranker, counts),
@@ -237,32 +264,46 @@ def _by_clicks(
     )
     if not estimates.tell(rule):
         return assessment  # no support, or nothing that can be: no number
-    new, old = (
-        interval(scores, rule.interval, rule.confidence)
-        for scores in (estimates.evaluation.new, estimates.evaluation.production)
-    )
     return replace(
         assessment,
-        new=_centre(new, old.estimate + estimates.difference.estimate),
-        production=old,
-        difference=estimates.difference,
-        bound=estimates.bound,
+        **_utilities(estimates, rule),
         clicks=clicks,
-        clicks_alone=_clicks_alone(served, evidence, click_model, rule, rows),
+        clicks_alone=_clicks_alone(served, evidence, rule, rows),
         doubts=doubts,
     )
 
 
+def _utilities(estimates: Estimates, rule: Rule) -> dict[str, Any]:
+    """Utility of what would be served and of production, their difference and its bound."""
+    new, old = (
+        interval(scores, rule.interval, rule.confidence)
+        for scores in (estimates.evaluation.new, estimates.evaluation.production)
+    )
+    return {
+        "new": _centre(new, old.estimate + estimates.difference.estimate),
+        "production": old,
+        "difference": estimates.difference,
+        "bound": estimates.bound,
+    }
+
+
 def _clicks_alone(
-    served: Served, evidence: Evidence, click_model: ClickModel, rule: Rule, rows: Rows | None
+    served: Served, evidence: Evidence, rule: Rule, rows: LogRows | None
 ) -> Interval | None:
     """Change of clicks without the guard; none where it is not there, or the log cannot tell."""
     if served.guard is None:
         return None
-    omega, omega0, wider = replace(served, guard=None).compared(evidence, click_model.alpha)
-    if support_of(omega, wider).refusal() is not None:
+    alone = replace(served, guard=None)
+    contrast = alone.compared(evidence, evidence.click_model.alpha, rows)
+    if contrast.support().refusal() is not None:
         return None
-    return click_change(omega, omega0, wider, rule, rows).difference
+    return click_change(contrast, rule).difference
+
+
+def _check_tolerance(rule: Rule, logged_by: ProductionPolicy | None) -> None:
+    if logged_by is not None:
+        known = "0 where other policies made the log: production's clicks are only estimated"
+        require(rule.tolerance == 0, "tolerance", known, rule.tolerance)
 
 
 def _check_queries(judged: Counts, method: str) -> None:
@@ -279,6 +320,13 @@ def _centre(own: Interval, estimate: float) -> Interval:
     """An interval moved to another estimate: production's and the difference to it add up."""
     by = estimate - own.estimate
     return replace(own, estimate=estimate, lower=own.lower + by, upper=own.upper + by)
+
+
+def _own_model(provenance: Provenance | None) -> ClickModel | None:
+    """The click model that a ranker was learned with."""
+    if provenance is None or provenance.click_model is None:
+        return None
+    return ClickModel.from_dict(provenance.click_model)
 
 
 def _weights(

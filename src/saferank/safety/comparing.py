@@ -24,7 +24,6 @@ from saferank.errors import InputError, require
 from saferank.evaluation.intervals import QueryScores
 from saferank.evaluation.lower_bound import bound_scores
 from saferank.evaluation.scored_policies import Deployed, Policy
-from saferank.evaluation.support import support_of
 from saferank.learning import Ranker
 from saferank.policies.production_fit import ProductionFit
 from saferank.safety.judging import (
@@ -178,17 +177,17 @@ def compare(
         judged, flatters = judged_counts(ranker, counts, same_sessions)
         own = evidence_for(ranker, data, judged, model, shown, weights)
         served = Served(new_scores[name], data, shown, weights, deployed)
-        omega, omega0, evidence = served.compared(own, model.alpha)
-        refusal = support_of(omega, evidence).refusal()
+        contrast = served.compared(own, model.alpha)
+        refusal = contrast.support().refusal()
         if refusal is not None:
             refused.append(Candidate(name, flatters=flatters, refused=refusal))
             continue
         # clipped as `assess` clips, so that both say the same of one candidate
-        scores = bound_scores(omega, omega0, evidence, tail=1 - confidence)
+        scores = bound_scores(contrast, tail=1 - confidence)
         scored.append((name, *scores, flatters))
     seen = int(np.count_nonzero(judged.sessions))
     require(seen >= 2, "counts", "of at least two queries to judge by", seen)
-    clicks = float(evidence.counts.clicks.sum() / judged.total)
+    clicks = float(contrast.evidence.counts.clicks.sum() / judged.total)
     candidates = _at_once(scored, clicks, 1 - confidence, seed)
     return Comparison(
         (*candidates, *refused),

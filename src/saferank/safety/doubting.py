@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from saferank._core import flat
 from saferank.counts import Counts
 from saferank.estimators import Evidence
 from saferank.estimators.updating import update_predictions
 from saferank.evaluation.doubt import DoubtCurve, doubt_curve
+from saferank.evaluation.doubted_loss import DoubtedLoss
 from saferank.safety.judging import Served
 from saferank.safety.rule import Rule
 
@@ -24,15 +24,14 @@ def doubt_served(served: Served, evidence: Evidence, counts: Counts, rule: Rule)
         learned = counts.part("learn")
         sharper = update_predictions(evidence.predictions, learned, evidence.click_model)
         evidence = replace(evidence, predictions=sharper)
-    omega, omega0, wider = served.compared(evidence)
+    contrast = served.compared(evidence)
     production, weights = served.production, served.weights
     observed = production.sessions is not None
     # queries without sessions to judge by have no share of the traffic
-    seen = np.flatnonzero(wider.counts.sessions)
-    documents, _ = flat.gather(wider.counts.offsets, seen)
-    return doubt_curve(
-        omega[documents], omega0[documents], wider.subset(seen), doubt=rule.told_doubt,
-        wanted=1 - rule.tolerance, confidence=rule.confidence, method=rule.interval,
+    seen = np.flatnonzero(contrast.evidence.counts.sessions)
+    loss = DoubtedLoss(
+        contrast.subset(seen), confidence=rule.confidence, method=rule.interval,
         observed=weights if observed else None,
         unseen=None if observed else production.shortfall(weights, 0.0)[seen],
     )  # fmt: skip
+    return doubt_curve(loss, doubt=rule.told_doubt, wanted=1 - rule.tolerance)

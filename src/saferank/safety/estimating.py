@@ -7,13 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from saferank._core import flat
-from saferank._core.flat import Floats
 from saferank.counts import Counts
 from saferank.errors import InputError
-from saferank.estimators import Evidence
-from saferank.evaluation import Evaluation, Interval, interval
+from saferank.evaluation import Contrast, Evaluation, Interval, interval
 from saferank.evaluation import lower_bound as bound_below
-from saferank.evaluation.lower_bound import LowerBound, Rows, clipped_interval
+from saferank.evaluation.lower_bound import LowerBound, clipped_interval
 from saferank.evaluation.off_policy import evaluate_exposures
 from saferank.evaluation.sessions import LogRows
 from saferank.logs.sources import LogName
@@ -39,29 +37,29 @@ def rows_of(log: LogName | LogRows, counts: Counts, judged: Counts) -> LogRows:
     return rows
 
 
-def click_change(
-    rho: Floats, rho0: Floats, evidence: Evidence, rule: Rule, rows: Rows | None
-) -> ClickChange:
+def click_change(contrast: Contrast, rule: Rule) -> ClickChange:
     """Change of clicks per session: alpha R differs, beta is clicked whatever stands there.
 
-    Where production did not make the log, its own clicks are the log's and the estimated
-    difference to them.
+    Exposures of the contrast are with alpha as rank weights. Where production did not make the
+    log, its own clicks are the log's and the estimated difference to them.
     """
-    bound = bound_below(
-        rho, rho0, evidence, confidence=rule.confidence, method=rule.interval, rows=rows
-    )
-    gap = clipped_interval(
-        rho, rho0, evidence, clip=bound.clip, confidence=rule.confidence, method=rule.interval,
-        rows=rows,
-    )  # fmt: skip
+    bound, gap = _bounds(contrast, rule)
+    evidence = contrast.evidence
     counted = float(evidence.counts.clicks.sum() / evidence.counts.total)
     logged = evidence.propensities.rho
-    if not np.allclose(logged, rho0, rtol=1e-6, atol=1e-9):
+    if not np.allclose(logged, contrast.omega0, rtol=1e-6, atol=1e-9):
         counted += clipped_interval(
-            rho0, logged, evidence, clip=bound.clip, confidence=rule.confidence,
-            method=rule.interval, rows=rows,
+            contrast.against(logged), clip=bound.clip, confidence=rule.confidence,
+            method=rule.interval,
         ).estimate  # fmt: skip
     return ClickChange(counted, gap, bound)
+
+
+def _bounds(contrast: Contrast, rule: Rule) -> tuple[LowerBound, Interval]:
+    """The bound of the difference, and its estimate and interval with weights clipped alike."""
+    confidence, method = rule.confidence, rule.interval
+    bound = bound_below(contrast, confidence=confidence, method=method)
+    return bound, clipped_interval(contrast, clip=bound.clip, confidence=confidence, method=method)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,34 +145,20 @@ def filled_share(policy: ProductionPolicy, counts: Counts) -> float:
     return float(counts.sessions @ (policy.filled * there).sum(axis=1) / max(owed, 1))
 
 
-def estimate(
-    omega: Floats,
-    omega0: Floats,
-    evidence: Evidence,
-    rule: Rule,
-    rows: Rows | None,
-) -> Estimates:
+def estimate(contrast: Contrast, rule: Rule) -> Estimates:
     """Utility of what would be served and of production, their difference and its bound."""
-    name, control = estimator_for(evidence)
-    if rows is not None and evidence.counts.documents != rows[1].documents:
+    name, control = estimator_for(contrast.evidence)
+    judged, rows = contrast.evidence.counts, contrast.rows
+    if rows is not None and judged.documents != rows[1].documents:
         raise InputError(
             "`log` must show items only, as its rows are matched with them, and some of its "
             "documents have no item: leave the log out; the counts tell without it."
         )
-    evaluation = evaluate_exposures(
-        omega, omega0, evidence, estimator=name, control=control, rows=rows
-    )
-    bound = bound_below(
-        omega, omega0, evidence, confidence=rule.confidence, method=rule.interval, rows=rows
-    )
-    judged = evidence.counts
+    evaluation = evaluate_exposures(contrast, estimator=name, control=control)
+    bound, gap = _bounds(contrast, rule)
     # the metric's weights may be others than the click model's: Z is what production's sum to
     largest = float(
-        judged.sessions @ flat.query_sums(omega0, judged.offsets) / max(judged.total, 1)
+        judged.sessions @ flat.query_sums(contrast.omega0, judged.offsets) / max(judged.total, 1)
     )
     how = f"{name}, additive control variate" if control == "additive" else name
-    gap = clipped_interval(
-        omega, omega0, evidence, clip=bound.clip, confidence=rule.confidence, method=rule.interval,
-        rows=rows,
-    )  # fmt: skip
     return Estimates(evaluation, bound, how, largest, gap)

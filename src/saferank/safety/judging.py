@@ -15,6 +15,7 @@ from saferank.data import RankingData
 from saferank.errors import InputError, require
 from saferank.estimators import Evidence
 from saferank.estimators.propensities import by_policy
+from saferank.evaluation import Contrast, LogRows
 from saferank.evaluation.outside import with_outside
 from saferank.evaluation.scored_policies import (
     Deployed,
@@ -130,12 +131,15 @@ class Served:
         return served.table @ weights[: served.table.shape[1]], omega0, served.kept
 
     def compared(
-        self, evidence: Evidence, measured: Floats | None = None
-    ) -> tuple[Floats, Floats, Evidence]:
-        """Exposures served and of production, and the evidence, with what items lack."""
+        self, evidence: Evidence, measured: Floats | None = None, rows: LogRows | None = None
+    ) -> Contrast:
+        """What would be served beside production, by exposures and evidence with what items lack.
+
+        `rows` are those of the evidence's counts.
+        """
         weights = self.weights if measured is None else measured
         wider, omega, omega0 = with_outside(evidence, *self.exposures(measured), weights)
-        return omega, omega0, wider
+        return Contrast(omega, omega0, wider, None if rows is None else (rows, self.data))
 
 
 def scores_on(policy: Policy | None, data: RankingData, name: str) -> Floats:
