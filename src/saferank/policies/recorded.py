@@ -98,6 +98,23 @@ def told_share(counts: Counts, recorded: Floats, filled: Floats | None) -> float
     return float((np.minimum(sums, 1) * shown).sum() / max(shown.sum(), 1.0))
 
 
+def moments_if_seen(part: Floats, trials: Floats, chance: Floats) -> tuple[Floats, Floats]:
+    r"""Mean and variance of impressions in some of the trials, given one in any of them.
+
+    Only what was shown has a recorded propensity. With n of N trials and
+    :math:`s = 1 - (1 - p)^N`, the mean is :math:`np/s` and that of the square
+    :math:`(np(1-p) + (np)^2)/s`; where p is 0 both are 0.
+
+    >>> moments_if_seen(np.array([1.0]), np.array([1.0]), np.array([0.5]))
+    (array([1.]), array([0.]))
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):  # of propensities 1 and 0
+        seen = np.where(chance > 0, -np.expm1(trials * np.log1p(-chance)), 1.0)
+    mean = part * chance / seen
+    square = (part * chance * (1 - chance) + (part * chance) ** 2) / seen
+    return mean, np.maximum(square - mean**2, 0.0)
+
+
 @dataclass(frozen=True, eq=False)
 class _Cells:
     """Documents and ranks that have a propensity: how often they were shown, of how many rows.
@@ -130,11 +147,8 @@ class _Cells:
 
     def moments(self) -> tuple[Floats, Floats]:
         """Mean and variance of impressions, given that there is one."""
-        n, p = self.trials.astype(np.float64), self.chance
-        some = -np.expm1(n * np.log1p(-p))
-        mean = n * p / some
-        square = (n * p * (1 - p) + (n * p) ** 2) / some
-        return mean, np.maximum(square - mean**2, 0.0)
+        trials = self.trials.astype(np.float64)
+        return moments_if_seen(trials, trials, self.chance)
 
     def often(self) -> _Cells:
         """Those that should have been seen ten times: nearly all such cells were."""
