@@ -20,14 +20,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from saferank._core import flat
 from saferank.clicks import relevance
+from saferank.estimators.estimator_table import estimator_of
 from saferank.experiments import PRESETS
 from saferank.experiments.jobs import Log, Production, Store, World, production_ranker
 from saferank.experiments.study import fingerprint, open_collection
 from saferank.experiments.sweep import one_thread
 from saferank.learning import Ranker, learn
+from saferank.learning.problem import Log as LearnedLog
+from saferank.learning.problem import terms
 from saferank.plackett_luce import exposure
 from saferank.safety import Guard, Promise
 
@@ -40,10 +44,17 @@ METHODS: dict[str, dict[str, Any]] = {
     "evidence": {"method": "evidence"},
     "evidence x keep": {"method": "evidence", "objective": "keep"},
     "prpo-lift": {"method": "prpo-lift"},
-    "prpo, better start": {"method": "prpo", "starts": ("production", "scratch")},
     "keep 0.9": {"method": "keep", "keep": 0.9},
     "prpo-floor 0.9": {"method": "prpo-floor", "keep": 0.9},
 }
+CHOICES: dict[str, tuple[dict[str, Any], ...]] = {
+    "prpo, better start": ({"method": "prpo"}, {"method": "prpo", "start": "scratch"}),
+    "keep, better start": ({"method": "keep"}, {"method": "keep", "start": "scratch"}),
+    "prpo or dr": ({"method": "prpo"}, {"method": "dr"}),
+}
+"""Several rankers, of which the better by validation is kept: rankers of one method by its own
+value, of two methods by DR's estimate of utility."""
+NAMES = [*METHODS, *CHOICES]
 PROMISE = Promise(0.9, 0.01)
 """By which every ranker is looked at."""
 
@@ -61,13 +72,41 @@ def _world(case: Case, folder: Path) -> World:
     return World(Log(production, users, sessions), collection, ranker)
 
 
-def _learn(world: World, options: dict[str, Any]) -> Ranker:
-    """A ranker; of several starts the one whose best validation value is largest."""
-    starts = options.get("starts", (None,))
-    plain = {name: value for name, value in options.items() if name != "starts"}
-    rankers = [_from(world, plain if start is None else plain | {"start": start})
-               for start in starts]  # fmt: skip
-    return max(rankers, key=lambda ranker: max(ranker.provenance.history["values"]))
+class Learner:
+    """Learns on one world; what several columns of the table ask for is learned once."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.learned: dict[str, Ranker] = {}
+
+    def ranker(self, name: str) -> Ranker:
+        """A ranker by a name of the table."""
+        if name in METHODS:
+            return self._of(METHODS[name])
+        candidates = CHOICES[name]
+        rankers = [self._of(options) for options in candidates]
+        if len({options["method"] for options in candidates}) == 1:
+            return max(rankers, key=lambda ranker: max(ranker.provenance.history["values"]))
+        return max(rankers, key=self._validated)
+
+    def _of(self, options: dict[str, Any]) -> Ranker:
+        key = json.dumps(options)
+        if key not in self.learned:
+            self.learned[key] = _from(self.world, options)
+        return self.learned[key]
+
+    def _validated(self, ranker: Ranker) -> float:
+        """Utility by DR on the validation clicks."""
+        data, clicks = self.world.collection.validation, self.world.clicks[1]
+        model = self.world.conditions.click_model()
+        weights = model.exposure_weights
+        gain = terms(
+            LearnedLog(data, clicks), estimator_of("dr"), model, weights, clip=False, averaged=True,
+            predictions=expit(self.world.predictor.scores(data)),
+        ).gain  # fmt: skip
+        omega = exposure(ranker.scores(data), weights, data.offsets)
+        share = flat.repeat_per_document(clicks.sessions / clicks.total, data.offsets)
+        return float(share @ (omega * gain))
 
 
 def _from(world: World, options: dict[str, Any]) -> Ranker:
@@ -121,8 +160,9 @@ def run(folder: Path, cases: Sequence[Case], methods: Sequence[str]) -> None:
             continue
         with one_thread():
             world = _world(case, folder)
+            learner = Learner(world)
             for name in missing:
-                found = _measure(_learn(world, METHODS[name]), world)
+                found = _measure(learner.ranker(name), world)
                 with path.open("a") as file:
                     file.write(json.dumps({"case": case, "method": name, **found}) + "\n")
 
@@ -132,7 +172,7 @@ def tables(lines: Sequence[dict[str, Any]]) -> Iterator[str]:
     cells: dict[tuple[Any, ...], dict[str, list[dict[str, Any]]]] = defaultdict(dict)
     for line in lines:
         cells[tuple(line["case"][:4])].setdefault(line["method"], []).append(line)
-    names = [name for name in METHODS if any(name in cell for cell in cells.values())]
+    names = [name for name in NAMES if any(name in cell for cell in cells.values())]
     yield f"| collection, users, peak, N (seeds) | {' | '.join(names)} |"
     yield "| --- |" + " --- |" * len(names)
     for (data, users, peak, sessions), cell in cells.items():
@@ -172,7 +212,7 @@ def main() -> None:
     parser.add_argument("--sessions", type=float, nargs="+", default=[1e2, 1e3, 1e4, 1e6])
     parser.add_argument("--users", nargs="+", default=["trust"])
     parser.add_argument("--peak", type=float, nargs="+", default=[1.0])
-    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
+    parser.add_argument("--methods", nargs="+", default=NAMES, choices=NAMES)
     given = parser.parse_args()
     cases = product(
         given.data, given.users, given.peak, map(int, given.sessions), range(given.seeds)

@@ -9,12 +9,14 @@ import pytest
 from typer.testing import CliRunner
 
 from saferank.cli.app import app
+from saferank.cli.assessment_tables import print_assessment
 from saferank.clicks import simulate, trust_bias
 from saferank.counts.counts_file import save_counts
 from saferank.data import read_items, synthetic, write_items
+from saferank.data.groups import Groups
 from saferank.errors import InputError
 from saferank.learning import Ranker, Settings, learn
-from saferank.safety import Assessment, Guard, Promise
+from saferank.safety import Assessment, Guard, Promise, Rule, assess
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +84,49 @@ def test_a_doubt_is_told_and_decides_where_it_is_asked_for(folder):
     assert not certain["decision"]["ship"]
     with pytest.raises(InputError, match="doubt"):
         call("certify", folder, *options, "--doubt", -1)
+
+
+def test_the_assessment_of_another_log_is_set_aside(folder, tmp_path):
+    Ranker.load(folder / "dr").save(tmp_path / "dr")
+    items = ("--items", folder / "items.parquet")
+    fresh = (*items, "--counts", folder / "counts.parquet")
+    call("certify", tmp_path, *items)
+    first = call("certify", tmp_path, *fresh)
+    again = call("certify", tmp_path, *fresh, "--guard")
+    assert "assessment-" not in first.stderr + again.stderr
+    former = Assessment.load(tmp_path / "dr")
+    other = call(
+        "certify", tmp_path, *items, "--counts", folder / "learned.parquet", "--same-sessions"
+    )
+    assert "of other items or of another log: it is now" in other.stderr
+    (kept,) = (tmp_path / "dr").glob("assessment-*.json")
+    assert str(kept) in other.stderr
+    (tmp_path / "old").mkdir()
+    Ranker.load(tmp_path / "dr").save(tmp_path / "old")
+    kept.replace(tmp_path / "old" / "assessment.json")
+    assert Assessment.load(tmp_path / "old").decision == former.decision
+    assert Assessment.load(tmp_path / "dr").flatters
+
+
+def test_groups_say_what_is_served_and_why_merit_is_not_told(folder, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
+    items = read_items(folder / "items.parquet")
+    brands = Groups.of([f"brand {i % 12}" for i in range(items.documents)])
+    items, ranker = replace(items, groups=brands), Ranker.load(folder / "dr")
+    print_assessment(assess(ranker, replace(items, labels=None)))
+    bare = capsys.readouterr().out
+    assert "merit by clicks" not in bare
+    assert "exposure: new, with the guard" not in bare
+    counts = simulate(items, items.production, trust_bias(), sessions=3000, seed=3, judge=0)
+    rule, promise = Rule(guard=True), Promise(0.9, 0.01, floor=0.5)
+    found = assess(ranker, items, counts=counts, rule=rule, promise=promise)
+    untold = [group.merit_untold for group in found.exposures.groups]
+    assert untold[10:] == 2 * ["not of the 10 largest"]
+    assert all(g.merit_by_clicks or g.merit_untold for g in found.exposures.groups)
+    print_assessment(found)
+    shown = capsys.readouterr().out
+    assert "exposure: new, with the guard" in shown
+    assert "not told: not of the 10 largest" in shown
 
 
 def test_sessions_it_learned_from_are_refused_or_flatter_on_every_output(folder, tmp_path):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from saferank.clicks import simulate, trust_bias
+from saferank.counts import Counts
 from saferank.data import RankingData, synthetic
 from saferank.data.groups import Groups
 from saferank.errors import InputError
@@ -97,5 +98,9 @@ def test_of_documents_that_are_never_shown_clicks_tell_nothing():
     policy = ProductionPolicy.sampled(scores, data.offsets)
     evidence = Evidence(counts, USERS, by_policy(policy, USERS, W), np.full(data.documents, 0.3))
     told = merits_by_clicks(data.groups, ("acme", "bolt"), evidence)
-    assert told[0] is None
-    assert told[1] is not None
+    assert told[0] == "100% of its documents hardly ever shown"
+    assert not isinstance(told[1], str)
+    nobody = Counts.zeros(data.offsets, USERS.ranks)
+    assert merits_by_clicks(data.groups, ("bolt",), replace(evidence, counts=nobody)) == (
+        "no session to judge by",
+    )

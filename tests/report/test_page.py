@@ -1,14 +1,14 @@
+import base64
 import html
 import itertools
 import json
-import os
 import re
-import shutil
 import subprocess
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from devtools import FLAGS, browser, tab
 
 from saferank.clicks import simulate, trust_bias
 from saferank.data import synthetic
@@ -106,14 +106,6 @@ def test_without_counts_and_history_there_are_fewer_charts(tmp_path):
     assert len(re.findall(r'<div class="chart"', page)) == 2
 
 
-def browser():
-    found = shutil.which("chromium") or shutil.which("chromium-browser")
-    if found is None:
-        assert os.environ.get("CI") != "true", "Chromium must be installed where CI=true"
-        pytest.skip("no chromium here: apt-get install chromium to open the page in a test")
-    return found
-
-
 PROBE = """<script>addEventListener("load", () => { const wait = setInterval(() => {
   if (!document.documentElement.dataset.charts) return;
   clearInterval(wait);
@@ -136,9 +128,7 @@ def test_chromium_draws_the_page_and_fetches_nothing(assessment, tmp_path):
     (tmp_path / "both.html").write_text(f"<!doctype html>{frames}")
     done = subprocess.run(
         [
-            chromium, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
-            "--disable-background-networking", "--disable-component-update", "--disable-sync",
-            "--disable-dev-shm-usage", f"--user-data-dir={tmp_path / 'profile'}",
+            chromium, *FLAGS, f"--user-data-dir={tmp_path / 'profile'}",
             "--enable-logging=stderr", "--virtual-time-budget=30000", "--window-size=1700,900",
             "--dump-dom", (tmp_path / "both.html").as_uri(),
         ],
@@ -154,6 +144,60 @@ def test_chromium_draws_the_page_and_fetches_nothing(assessment, tmp_path):
         assert probe["drawn"] == 6
         assert probe["fetched"] == 0
         assert probe["title"] == "Ship: run"
+
+
+FOCUSED = """(() => { const it = document.activeElement, box = it.getBoundingClientRect();
+  return { tag: it.tagName, text: it.textContent.trim(), left: box.left,
+    outline: getComputedStyle(it).outlineStyle, open: it.parentElement.open }; })()"""
+
+
+def test_keys_reach_everything_that_can_be_used(assessment, tmp_path):
+    """Tab, Enter and Space in Chromium: the skip link, every summary, and nothing that traps."""
+    page = write_page(tmp_path / "page.html", assessment, CARD, "run")
+    with tab(page, tmp_path / "profile") as opened:
+        opened.press("Tab")
+        first = opened.ask(FOCUSED)
+        assert first["text"] == "To the content"
+        assert first["left"] >= 0  # it is off the page until it has the focus
+        opened.press("Enter")
+        assert opened.ask("location.hash") == "#main"
+        reached = []
+        for _ in range(20):
+            opened.press("Tab")
+            now = opened.ask(FOCUSED)
+            if now["tag"] != "SUMMARY":
+                break
+            assert now["outline"] == "solid"
+            opened.press("Enter")
+            assert opened.ask(FOCUSED)["open"] is not now["open"]
+            opened.press(" ")
+            assert opened.ask(FOCUSED)["open"] is now["open"]
+            reached.append(now["text"])
+        assert now["tag"] == "BODY"  # past the last one, out of the page
+        assert len(reached) == opened.ask("document.querySelectorAll('summary').length") == 3
+        assert reached[-1] == "All settings"
+        opened.press("Tab", shift=True)
+        assert opened.ask(FOCUSED)["text"] == "All settings"
+
+
+def test_print_has_all_charts_and_every_setting(assessment, tmp_path):
+    page = write_page(tmp_path / "page.html", assessment, CARD, "run")
+    with tab(page, tmp_path / "profile") as opened:
+        opened.send("Emulation.setEmulatedMedia", media="print")
+        opened.send(
+            "Emulation.setDeviceMetricsOverride", width=720, height=1000, deviceScaleFactor=1,
+            mobile=False,
+        )  # fmt: skip
+        seen = "[...document.querySelectorAll('{}')].map(e => e.getBoundingClientRect().height)"
+        charts = opened.ask(seen.format(".chart svg"))
+        assert len(charts) == 6
+        assert min(charts) > 50
+        settings = opened.ask(seen.format("details:not(.queries) table"))
+        assert min(settings) > 50  # closed on the screen, told on paper
+        assert max(opened.ask(seen.format(".queries"))) == 0
+        assert opened.ask("document.documentElement.scrollWidth") <= 720
+        printed = opened.send("Page.printToPDF")["data"]
+        assert base64.b64decode(printed).startswith(b"%PDF")
 
 
 def luminance(colour):

@@ -167,12 +167,36 @@ def test_the_promise_of_the_joined_rule_is_for_every_way_of_looking_unless_said(
     assert plain.certificate.examination != "any"
 
 
+def test_the_sentence_says_whether_the_doubt_asked_for_is_met():
+    met = judge(3 * GOOD, rule=Rule(doubt=0.1))
+    assert met.decision.ship
+    share = f"{int(100 * met.doubts.share)} %"
+    assert f"the doubt of 10 % that was asked for is met: with it at least {share} of" in (
+        met.decision.sentence
+    )
+    missed = judge(3 * GOOD, rule=Rule(doubt=0.99))
+    assert not missed.decision.ship
+    share = f"{int(100 * missed.doubts.share)} %"
+    assert missed.doubts.share < 1
+    assert f"the doubt of 99 % that was asked for is not met: with it no more than {share} of" in (
+        missed.decision.sentence
+    )
+    worse = judge(-3 * GOOD, rule=Rule(doubt=0.1)).decision.sentence
+    assert "the doubt of 10 % that was asked for is not met" in worse
+    guarded = judge(3 * GOOD, rule=Rule(by="clicks", doubt=0.1, guard=True)).decision
+    assert guarded.ship
+    assert "the doubt of 10 % that was asked for is met" in guarded.sentence
+    assert "asked for" not in judge(3 * GOOD).decision.sentence
+
+
 def test_with_a_doubt_and_no_curve_nothing_is_shipped():
     gap = Interval(0.2, 0.1, 0.3, "clustered", 0.95)
     bound = LowerBound(0.1, 0.95, 10.0, 0.05, 0.05, "clustered")
     test = ClickTest(gap, 1.0, bound, 500)
     assert by_clicks(test).ship
-    assert not by_clicks(test, rule=BOTH).ship
+    untold = by_clicks(test, rule=BOTH)
+    assert not untold.ship
+    assert "whether the doubt of 20 % that was asked for is met cannot be told" in untold.sentence
     safe = certify(OLD, DATA, production=OLD)
     decided = verdict(safe, test, rule=replace(BOTH, by="both"))
     assert [check.met for check in decided.checks] == [False, True]

@@ -9,6 +9,8 @@ import typer
 from saferank.cli.output import print_table
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from saferank.evaluation.fair_exposure import ExposureReport, GroupShare
     from saferank.safety import Assessment, Certificate
 
@@ -30,7 +32,7 @@ def print_assessment(assessment: Assessment) -> None:
         print_table(title, ("what", "value"), by_clicks)
     print_table(_worst_case_title(assessment), ("what", "value"), _worst_case_rows(assessment))
     if assessment.exposures is not None:
-        _print_exposures(assessment.exposures)
+        _print_exposures(assessment.exposures, assessment.guarded)
     typer.echo("This assumes:")
     for sentence in assessment.decision.assumes:
         typer.echo(f"  - {sentence}")
@@ -38,34 +40,41 @@ def print_assessment(assessment: Assessment) -> None:
         typer.echo(f"Next: {assessment.decision.next_step}")
 
 
-def _print_exposures(report: ExposureReport) -> None:
+def _print_exposures(report: ExposureReport, guarded: bool) -> None:
     """Exposure by group before and after, and measures of fairness."""
-    rows = [
-        (group.name, f"{group.documents:.1%}", _share(group.merit), f"{group.production:.1%}",
-         f"{group.new:.1%}", _merit_by_clicks(group))
-        for group in report.groups
-    ]  # fmt: skip
-    header = (report.column, "documents", "merit", "exposure: production", "new", "merit by clicks")
-    print_table(f"Exposure by {report.column}, as shares of all traffic", header, rows)
+    new = "new, with the guard" if guarded else "new"
+    by_clicks = any(group.merit_by_clicks or group.merit_untold for group in report.groups)
+    columns: list[tuple[str, Callable[[GroupShare], str], bool]] = [
+        (report.column, lambda group: group.name, True),
+        ("documents", lambda group: f"{group.documents:.1%}", True),
+        ("merit", lambda group: _share(group.merit), report.merit_from is not None),
+        ("exposure: production", lambda group: f"{group.production:.1%}", True),
+        (f"exposure: {new}", lambda group: f"{group.new:.1%}", True),
+        ("merit by clicks", _merit_by_clicks, by_clicks),
+    ]
+    shown = [(name, tell) for name, tell, known in columns if known]
+    rows = [[tell(group) for _, tell in shown] for group in report.groups]
+    title = f"Exposure by {report.column}, as shares of all traffic"
+    print_table(title, [name for name, _ in shown], rows)
     if report.others:
         typer.echo(f"{report.others:,} more groups are not listed.")
     if report.merit_from is not None:
-        typer.echo(
-            f"Merit is {report.merit_from}; merit by clicks: the relevance of a group per session."
-        )
-    old, new = report.production, report.new
+        typer.echo(f"Merit is {report.merit_from}.")
+    if by_clicks:
+        typer.echo("Merit by clicks is the relevance of a group per session, where they can tell.")
+    old, now = report.production, report.new
     measures = [
-        ("exposure per document: least over most of any group", old.parity, new.parity),
-        ("exposure per merit: least over most of any group", old.treatment, new.treatment),
-        ("pairwise disparity of documents", old.disparity, new.disparity),
-        ("expected-exposure loss", old.expected_exposure_loss, new.expected_exposure_loss),
+        ("exposure per document: least over most of any group", old.parity, now.parity),
+        ("exposure per merit: least over most of any group", old.treatment, now.treatment),
+        ("pairwise disparity of documents", old.disparity, now.disparity),
+        ("expected-exposure loss", old.expected_exposure_loss, now.expected_exposure_loss),
     ]
     lines = [
         (name, f"{before:.4g}", f"{after:.4g}")
         for name, before, after in measures
         if before is not None and after is not None
     ]
-    print_table("Fairness of exposure", ("what", "production", "new"), lines)
+    print_table("Fairness of exposure", ("what", "production", new), lines)
 
 
 def _share(value: float | None) -> str:
@@ -74,7 +83,9 @@ def _share(value: float | None) -> str:
 
 def _merit_by_clicks(group: GroupShare) -> str:
     merit = group.merit_by_clicks
-    return "" if merit is None else f"{merit.estimate:.3g} ({merit.lower:.3g} to {merit.upper:.3g})"
+    if merit is None:
+        return f"not told: {group.merit_untold}"
+    return f"{merit.estimate:.3g} ({merit.lower:.3g} to {merit.upper:.3g})"
 
 
 def _click_rows(assessment: Assessment) -> list[tuple[str, object]]:

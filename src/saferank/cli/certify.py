@@ -203,6 +203,13 @@ def certify(
     assessment = assess_run(run, tables, judged, promise, rule.rule(), log.rows(tables.counts))
     assessment = hide_ids(assessment) if printing.hide_ids else assessment
     if run.is_dir():
+        former = assessment.keep_former(run)
+        if former is not None:
+            typer.echo(
+                f"The run's assessment was of other items or of another log: it is now {former}; "
+                "`saferank report` and `saferank rank` go by the new one.",
+                err=True,
+            )
         assessment.save(run)
     if printing.json:
         print_json({"verdict": assessment.decision.sentence, **assessment.to_dict()})

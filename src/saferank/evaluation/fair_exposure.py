@@ -47,6 +47,8 @@ class GroupShare:
     """Share of the merit of all documents."""
     merit_by_clicks: Interval | None = None
     """Relevance of the group's documents per session, estimated from clicks."""
+    merit_untold: str = ""
+    """Why clicks do not tell it, where they were asked."""
 
 
 @dataclass(frozen=True)
@@ -192,28 +194,32 @@ def merits_by_clicks(
     *,
     method: str = "clustered",
     confidence: float = 0.95,
-) -> tuple[Interval | None, ...]:
+) -> tuple[Interval | str, ...]:
     r"""Relevance per session of the documents of each named group, from clicks.
 
     .. math:: \sum_q \tfrac{N_q}{N} \sum_{d \in g} R_d
 
-    Doubly robust where the evidence has predictions, else by IPS; None where the sessions cannot
-    tell, or where more than a hundredth of the group's documents are never shown: nothing but the
-    regression would speak of them. (Up to a hundredth are left out.)
+    Doubly robust where the evidence has predictions, else by IPS. In its place the reason, in
+    words, where the sessions cannot tell, or where more than a hundredth of the group's documents
+    are never shown: nothing but the regression would speak of them. (Up to a hundredth are left
+    out.)
     """
     estimator = "affine-ips" if evidence.predictions is None else "dr"
     counts = evidence.counts
     sessions = flat.repeat_per_document(counts.sessions, counts.offsets)
     hidden = sessions * evidence.propensities.rho < LEAST_LOOKS
-    intervals: list[Interval | None] = []
+    told: list[Interval | str] = []
     for name in names:
         inside = (groups.codes == groups.names.index(name)).astype(np.float64)
         visits = inside * sessions
-        if visits[hidden].sum() > NEVER_SHOWN * visits.sum() or visits.sum() == 0:
-            intervals.append(None)
-            continue
-        contrast = Contrast(np.where(hidden, 0.0, inside), np.zeros_like(inside), evidence)
-        evaluation = evaluate_exposures(contrast, estimator=estimator, control="none")
-        supported = evaluation.support.refusal() is None
-        intervals.append(interval(evaluation.new, method, confidence) if supported else None)
-    return tuple(intervals)
+        unseen = float(visits[hidden].sum() / max(visits.sum(), 1))
+        if visits.sum() == 0:
+            told.append("no session to judge by")
+        elif unseen > NEVER_SHOWN:
+            told.append(f"{unseen:.0%} of its documents hardly ever shown")
+        else:
+            contrast = Contrast(np.where(hidden, 0.0, inside), np.zeros_like(inside), evidence)
+            evaluation = evaluate_exposures(contrast, estimator=estimator, control="none")
+            few = evaluation.support.refusal() is not None
+            told.append("too few sessions" if few else interval(evaluation.new, method, confidence))
+    return tuple(told)

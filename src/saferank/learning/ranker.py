@@ -40,8 +40,8 @@ FORMAT = 3
 REGRESSION = "regression"
 """Folder of the regression within a ranker's."""
 FILES = (
-    "ranker.json", "scorer.safetensors", "scorer.txt", "assessment.json", "report.html",
-    f"{REGRESSION}/",
+    "ranker.json", "scorer.safetensors", "scorer.txt", "assessment.json", "assessment-*.json",
+    "report.html", f"{REGRESSION}/",
 )  # fmt: skip
 """All that a ranker's folder may hold: what is saved here, and what is written beside it later."""
 

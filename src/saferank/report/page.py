@@ -152,7 +152,8 @@ def _figures(assessment: Assessment, provenance: Provenance) -> Iterator[Figure]
     if assessment.exposures is not None:
         title = f"Exposure by {assessment.exposures.column}"
         text = _group_caption(assessment.exposures)
-        yield _figure("groups", title, text, page_charts.group_chart(assessment.exposures))
+        chart = page_charts.group_chart(assessment.exposures, guarded=assessment.guarded)
+        yield _figure("groups", title, text, chart)
     if assessment.log is not None:
         text = "Far apart, the click model does not describe these users."
         yield _figure("clicks", say("Clicks by rank"), text, page_charts.click_rates(assessment))

@@ -205,9 +205,12 @@ def clicks_change(assessment: Assessment) -> Any:
     ]
     base = alt.Chart({"values": rows}).encode(y=alt.Y("ranker:N", title=None, sort=None))
     bars = base.mark_rule(strokeWidth=3, color=BLUE).encode(
-        x=alt.X("lower:Q", title=say("clicks per session"), scale=alt.Scale(zero=False)),
+        x=alt.X(
+            "lower:Q", title=say("clicks per session"), scale=alt.Scale(zero=False),
+            axis=alt.Axis(tickCount=6, labelOverlap="greedy", labelSeparation=12),
+        ),
         x2="upper:Q",
-    )
+    )  # fmt: skip
     points = base.mark_point(filled=True, size=120, color=BLUE, opacity=1).encode(
         x="estimate:Q", tooltip=["ranker:N", *map(_precise, ("estimate", "lower", "upper"))]
     )
@@ -281,12 +284,12 @@ def _precise(name: str) -> Any:
     return alt.Tooltip(f"{name}:Q", format=".4f")
 
 
-def group_chart(report: ExposureReport) -> Any:
+def group_chart(report: ExposureReport, *, guarded: bool) -> Any:
     """Shares of exposure by group: production's, what would be served, and of merit."""
     import altair as alt
 
     listed = report.groups[:GROUPS]
-    series = {"production": "production", "new": "new"}
+    series = {"production": "production", "new, with the guard" if guarded else "new": "new"}
     if report.merit_from is not None:
         series["merit"] = "merit"
     rows = [

@@ -133,6 +133,27 @@ class Assessment:
         write_json(path, {**record, _DIGEST: _digest(record)}, "assessment")
         return path
 
+    def keep_former(self, folder: str | Path) -> Path | None:
+        """Set the folder's assessment aside where it is of other items or of another log.
+
+        Returns
+        -------
+        Path or None
+            Where it is kept; None where this one may take its place.
+        """
+        path = Path(folder) / FILE
+        try:
+            record = read_json(path)
+            former = Assessment.from_dict(record)
+        except (InputError, OSError):
+            return None  # none, or of another version: nothing that could still be read
+        same_items = former.certificate.data == self.certificate.data
+        if same_items and (former.log is None or former.log.size == (self.log and self.log.size)):
+            return None
+        kept = path.with_stem(f"{path.stem}-{_digest(former.to_dict())[:8]}")
+        write_json(kept, record, "assessment")
+        return kept
+
     @classmethod
     def load(cls, folder: str | Path) -> Assessment:
         """Read the assessment of a run."""

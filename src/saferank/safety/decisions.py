@@ -12,7 +12,7 @@ from saferank.evaluation import Interval
 from saferank.evaluation.doubt import DoubtCurve
 from saferank.evaluation.lower_bound import LowerBound
 from saferank.safety.certificate import Certificate
-from saferank.safety.doubt_words import assumption, certainty, certified, percent, shortfall
+from saferank.safety.doubt_words import answer, assumption, certainty, certified, percent
 from saferank.safety.guarded import what_is_left
 from saferank.safety.rule import Rule
 
@@ -155,6 +155,10 @@ class ClickTest:
             return f"{text}; {certainty(self.doubts)}"
         return text
 
+    def verdict(self, rule: Rule) -> str:
+        """The change, and whether the doubt asked for is met, or else how much would be."""
+        return self.sentence(robust=rule.doubt is None) + answer(self.doubts, rule.doubt)
+
 
 def unconditional(certificate: Certificate, *, guard: bool = False) -> Decision:
     """Ship when every query keeps the promise, by itself or with the guard, for any relevance."""
@@ -195,24 +199,25 @@ def by_clicks(test: ClickTest, *, rule: Rule = _DEFAULT) -> Decision:
     """
     assumes = (assumption(rule.doubt or 0.0), *test.assumes, _METHODS[rule.interval])
     if test.problems:
-        sentence = f"Do not ship yet, the log cannot tell: {'; '.join(test.problems)}."
+        told = answer(None, rule.doubt)
+        sentence = f"Do not ship yet, the log cannot tell: {'; '.join(test.problems)}{told}."
         step = _next_for_problems(test.problems)
         return Decision(False, "clicks", sentence, assumes, unsure=True, next_step=step)
+    told = answer(test.doubts, rule.doubt)
     if test.passes(rule.tolerance) and not test.in_doubt(rule):
-        return Decision(True, "clicks", f"Ship: {test.sentence()}.", assumes, next_step=_SERVE)
+        sentence = f"Ship: {test.verdict(rule)}."
+        return Decision(True, "clicks", sentence, assumes, next_step=_SERVE)
     worse = test.difference.upper < -rule.tolerance * max(test.production, 0.0)
     if worse:
-        sentence = f"Do not ship: it is worse than production; {test.sentence(worse=True)}."
+        sentence = f"Do not ship: it is worse than production; {test.sentence(worse=True)}{told}."
         step = "Keep production; learn with another method, or from more sessions."
         return Decision(False, "clicks", sentence, assumes, next_step=step)
     if test.passes(rule.tolerance) and test.doubts is not None:
-        sentence = (
-            f"Do not ship yet, it rests on the click model: {test.sentence(robust=False)}; "
-            f"{shortfall(test.doubts)}."
-        )
+        sentence = f"Do not ship yet, it rests on the click model: {test.verdict(rule)}."
         step = _next_for_trust(test.doubts, rule.guard)
         return Decision(False, "clicks", sentence, assumes, unsure=True, next_step=step)
-    sentence = f"Do not ship yet, a loss cannot be ruled out: {test.sentence(robust=False)}."
+    by_log = test.sentence(robust=False)
+    sentence = f"Do not ship yet, a loss cannot be ruled out: {by_log}{told}."
     step = _next_for_certainty(test.bound, rule.guard)
     return Decision(False, "clicks", sentence, assumes, unsure=True, next_step=step)
 
@@ -287,7 +292,7 @@ def verdict(
     if rule.joined:
         return _joined(certificate, test, clicked, promised, rule)
     if guard and clicked.ship:
-        sentence = f"Ship with guard {certificate.promise.keep:g}: {test.sentence()}; "
+        sentence = f"Ship with guard {certificate.promise.keep:g}: {test.verdict(rule)}; "
         sentence += promised.sentence.split(": ", 1)[1]
         assumes = tuple(dict.fromkeys((*clicked.assumes, *promised.assumes)))
         return Decision(

@@ -40,20 +40,33 @@ def certainty(curve: DoubtCurve) -> str:
     return f"{wanted(curve)} is {'certain ' if sure else ''}{breakdown(curve)}"
 
 
+def _asked(curve: DoubtCurve) -> str:
+    return f"the doubt of {percent(curve.stated)} that was asked for is "
+
+
 def certified(curve: DoubtCurve) -> str:
-    """What is certain at the stated doubt, as a clause of the verdict."""
+    """That the doubt asked for is met, as a clause of the verdict."""
     return (
-        f"with a click model that may be wrong by {percent(curve.stated)}, at least "
-        f"{percent(curve.share)} of production's utility is certain on average"
+        f"{_asked(curve)}met: with it at least {percent(curve.share)} of production's utility is "
+        "certain on average"
     )
 
 
 def shortfall(curve: DoubtCurve) -> str:
-    """What is missing at the stated doubt, as a clause of the verdict."""
+    """That the doubt asked for is not met, as a clause of the verdict, and which would be."""
     return (
-        f"with a click model that may be wrong by {percent(curve.stated)}, no more than "
-        f"{percent(curve.share)} of production's utility is certain; {certainty(curve)}"
+        f"{_asked(curve)}not met: with it no more than {percent(curve.share)} of production's "
+        f"utility is certain; {certainty(curve)}"
     )
+
+
+def answer(curve: DoubtCurve | None, asked: float | None) -> str:
+    """Whether the doubt asked for is met, to be added to a verdict; empty where none was."""
+    if asked is None:
+        return ""
+    if curve is None:
+        return f"; whether the doubt of {percent(asked)} that was asked for is met cannot be told"
+    return f"; {certified(curve)}; {certainty(curve)}" if curve.holds else f"; {shortfall(curve)}"
 
 
 def assumption(doubt: float) -> str:

@@ -48,11 +48,17 @@ def report_exposures(
     method, confidence = rule.interval, rule.confidence
     names = tuple(group.name for group in listed)
     merits = merits_by_clicks(groups, names, evidence, method=method, confidence=confidence)
-    groups_told = tuple(
-        replace(group, merit_by_clicks=merit)
+    told = tuple(
+        replace(group, merit_untold=merit)
+        if isinstance(merit, str)
+        else replace(group, merit_by_clicks=merit)
         for group, merit in zip(listed, merits, strict=True)
-    )  # fmt: skip
-    return replace(report, groups=(*groups_told, *report.groups[CLICKS_FOR:]))
+    )
+    others = tuple(
+        replace(group, merit_untold=f"not of the {CLICKS_FOR} largest")
+        for group in report.groups[CLICKS_FOR:]
+    )
+    return replace(report, groups=told + others)
 
 
 def _merit(ranker: Policy, served: Served) -> tuple[Floats | None, str | None]:

@@ -35,6 +35,12 @@ class LogFacts:
     sentences: tuple[str, ...]
     by_rank: tuple[RankRate, ...]
 
+    @property
+    def size(self) -> tuple[int, ...]:
+        """Numbers by which another log is recognised, whatever click model it was read with."""
+        seen = tuple(rate.impressions for rate in self.by_rank)
+        return (self.sessions, self.judged, self.clicks, self.queries_seen, self.queries, *seen)
+
 
 def log_facts(
     fit: ProductionFit, counts: Counts, judged: Counts, click_model: ClickModel
