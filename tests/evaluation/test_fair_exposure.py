@@ -83,6 +83,7 @@ def test_merit_by_clicks_covers_the_truth():
         for name, told in zip(
             names, merits_by_clicks(data.groups, names, evidence, method="normal"), strict=True
         ):
+            assert not isinstance(told, str)
             truth = (share * relevance)[brands == name].sum()
             inside += told.lower <= truth <= told.upper
             widths.append((told.upper - told.lower) / truth)
