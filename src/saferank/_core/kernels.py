@@ -62,7 +62,7 @@ def parallel_kernel(
     compiled = _compiled(loop)
 
     def run(count: int, /, *args: P.args, **options: P.kwargs) -> None:
-        few = sum(arg.size for arg in args if isinstance(arg, np.ndarray)) < _FEW
+        few = sum(map(_numbers, args)) < _FEW
         if few or count <= 1:
             compiled(0, count, *args, **options)
         else:
@@ -70,6 +70,13 @@ def parallel_kernel(
 
     functools.update_wrapper(run, loop)
     return run
+
+
+def _numbers(arg: object) -> int:
+    """Numbers in an array, or in those of a named tuple."""
+    if isinstance(arg, tuple):
+        return sum(map(_numbers, arg))
+    return arg.size if isinstance(arg, np.ndarray) else 0
 
 
 def _compiled(function: F, **options: Any) -> F:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,6 +43,27 @@ class Prospect:
     def precision(self) -> Floats:
         """1 / variance."""
         return 1 / self.variance
+
+
+class _Documents(NamedTuple):
+    """What is known of the documents; see `Prospect`."""
+
+    loss: Floats
+    shown: Floats
+    traffic: Floats
+    predicted: Floats
+    precision: Floats
+
+
+class _Limits(NamedTuple):
+    """What weights are limited by."""
+
+    ranks: Floats
+    """Rows: alpha, its lowest and highest, up, down, lowest and highest beta."""
+    curvature: float
+    """2 lambda."""
+    clip: float
+    """The largest weight."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,37 +121,37 @@ def solve_documents(
     ranks = np.stack(
         [bias.alpha, bias.alpha_low, bias.alpha_high, up, down, bias.beta_low, bias.beta_high]
     )
-    limits = (2 * multipliers.error, multipliers.clip)
+    limits = _Limits(ranks, 2 * multipliers.error, multipliers.clip)
+    documents = _Documents(
+        loss, prospect.shown, prospect.traffic, prospect.predicted, prospect.precision
+    )
     blocks = np.zeros((-(-loss.size // _BLOCK), _SCALARS + 2 * bias.alpha.size))
-    _documents(
-        blocks.shape[0], loss, prospect.shown, prospect.traffic, prospect.predicted,
-        prospect.precision, ranks, limits, multipliers.theta, weights, blocks,
-    )  # fmt: skip
+    _solve(blocks.shape[0], documents, limits, multipliers.theta, weights, blocks)
     return WeightSums.of(blocks)
 
 
 @parallel_kernel
-def _documents(
-    first: int, last: int, loss: Floats, shown: Floats, traffic: Floats, predicted: Floats,
-    precision: Floats, ranks: Floats, limits: tuple[float, float], theta: Floats, weights: Floats,
+def _solve(
+    first: int, last: int, documents: _Documents, limits: _Limits, theta: Floats, weights: Floats,
     blocks: Floats,
 ) -> None:  # fmt: skip
     """Weights of the documents of some blocks, and each block's sums: the same on any threads."""
+    loss, shown, _, predicted, precision = documents
     for block in range(first, last):
         for d in range(block * _BLOCK, min((block + 1) * _BLOCK, loss.size)):
             left, theta[d] = _document(
-                loss[d], shown[d], predicted[d], precision[d], ranks, limits, theta[d], weights[d]
+                loss[d], shown[d], predicted[d], precision[d], limits, theta[d], weights[d]
             )
-            _add(left, shown[d], traffic[d], predicted[d], precision[d], ranks, weights[d],
-                 blocks[block])  # fmt: skip
+            _add(d, left, documents, limits.ranks, weights[d], blocks[block])
 
 
 @inlined
 def _add(
-    left: float, shown: Floats, traffic: float, predicted: float, precision: Floats, ranks: Floats,
-    weights: Floats, sums: Floats,
-) -> None:  # fmt: skip
+    d: int, left: float, documents: _Documents, ranks: Floats, weights: Floats, sums: Floats
+) -> None:
     """Add a document to the sums of its block."""
+    shown, precision = documents.shown[d], documents.precision[d]
+    traffic, predicted = documents.traffic[d], documents.predicted[d]
     sums[1] += traffic * max(left, 0.0)
     for k in range(shown.size):
         weighed = traffic * shown[k] * weights[k]
@@ -143,18 +165,17 @@ def _add(
 
 @kernel
 def _document(
-    loss: float, shown: Floats, predicted: float, precision: Floats, ranks: Floats,
-    limits: tuple[float, float], start: float, weights: Floats,
+    loss: float, shown: Floats, predicted: float, precision: Floats, limits: _Limits,
+    start: float, weights: Floats,
 ) -> tuple[float, float]:  # fmt: skip
     r"""A document's weights: those of its worst relevance theta, found by guarded Newton steps.
 
     For a given theta :math:`v = [\theta\alpha^- - \alpha\hat R - up]^+ / (2 \lambda s)`, or minus
     :math:`[\alpha\hat R - down - \theta\alpha^+]^+ / (2 \lambda s)`. What is left of the loss
     falls in theta; theta is 1 where some is left even then, 0 where none is anyway, else its root.
-    Both are returned. `ranks` has the rows alpha, its lowest and highest, up, down, lowest and
-    highest beta; `limits` are 2 lambda and the largest weight.
+    Both are returned.
     """
-    curvature, clip = limits
+    ranks, curvature, clip = limits
     low, high, theta, left = -1.0, 2.0, start, 0.0
     for _ in range(_NEWTON):
         left, slope = loss, 0.0

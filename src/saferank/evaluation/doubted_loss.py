@@ -33,7 +33,7 @@ from saferank.evaluation.bias_set import BiasSet
 from saferank.evaluation.click_weights import choose_weights
 from saferank.evaluation.contrast import Contrast
 from saferank.evaluation.document_weights import Multipliers, Prospect
-from saferank.evaluation.doubted_scores import DoubtedScores, doubted_scores
+from saferank.evaluation.doubted_scores import Asked, DoubtedScores, doubted_scores
 from saferank.evaluation.intervals import QueryScores, interval
 
 WIDTHS = {"bootstrap": "clustered", "cantelli": "bernstein"}
@@ -128,11 +128,14 @@ class DoubtedLoss:
 
     def said(self, kappa: float, bias: BiasSet, v: Floats) -> DoubtedScores:
         """What sessions say of the loss, its worst rest included, beta as fitted."""
+        loss, spread = kappa * self.omega0 - self.omega, self.prospect.variance
         return doubted_scores(
-            kappa * self.omega0 - self.omega, v, self.shown, self.expected, self.prospect.variance,
-            self.evidence.counts, bias, owed=kappa * self.unseen,
+            Asked(loss, v, self.shown, self.expected, spread),
+            self.evidence.counts,
+            bias,
+            owed=kappa * self.unseen,
             observed=None if self.observed is None else kappa * self.observed,
-        )  # fmt: skip
+        )
 
     def _trust(self, bias: BiasSet, summed: Floats) -> float:
         """What beta can do beyond its fitted value: each rank's sum of weights at its worst.

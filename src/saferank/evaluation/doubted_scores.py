@@ -9,6 +9,7 @@ passes; this is asked for some hundred times per curve.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,6 +24,30 @@ _EDGE = 1e-9
 """Up to this nothing is left of a loss: weights that cover it do so up to rounding."""
 
 
+class Asked(NamedTuple):
+    """What is asked of clicks: a loss, and weights by which they tell it."""
+
+    loss: Floats
+    """A, one per document."""
+    v: Floats
+    """Weights of clicks; this and what follows are documents x ranks."""
+    shown: Floats
+    """P0."""
+    expected: Floats
+    """Predicted click rates."""
+    spread: Floats
+    """Variance of clicks around them."""
+
+
+class _Sessions(NamedTuple):
+    """Counts of the sessions to judge by, as arrays."""
+
+    offsets: Ints
+    impressions: Ints
+    clicks: Ints
+    sessions: Ints
+
+
 @dataclass(frozen=True, eq=False)
 class DoubtedScores:
     """Scores of sessions, and what weights add up to at each rank of each query."""
@@ -33,25 +58,14 @@ class DoubtedScores:
 
 
 def doubted_scores(
-    loss: Floats,
-    v: Floats,
-    shown: Floats,
-    expected: Floats,
-    spread: Floats,
-    counts: Counts,
-    bias: BiasSet,
-    *,
-    owed: Floats,
-    observed: Floats | None = None,
+    asked: Asked, counts: Counts, bias: BiasSet, *, owed: Floats, observed: Floats | None = None
 ) -> DoubtedScores:
     """What sessions say of the loss, its worst rest included.
 
     Parameters
     ----------
-    loss
-        A, one per document.
-    v, shown, expected, spread
-        Documents x ranks: weights of clicks, P0, predicted click rates, variance around them.
+    asked
+        The loss, and the weights of clicks that are to tell it.
     counts
         Of the sessions to judge by.
     bias
@@ -67,23 +81,22 @@ def doubted_scores(
     DoubtedScores
         Where each document has a beta of its own, it is at its worst; else as fitted.
     """
-    limits = np.stack([bias.alpha_low, bias.alpha_high, bias.beta, bias.beta, np.zeros(v.shape[1])])
+    ranks = asked.v.shape[1]
+    limits = np.stack([bias.alpha_low, bias.alpha_high, bias.beta, bias.beta, np.zeros(ranks)])
     if bias.per_document:
         limits[2:4] = bias.beta_low, bias.beta_high
     if observed is not None:
         limits[4] = observed
-    out = np.zeros((counts.queries, _SCALARS + v.shape[1]))
-    _queries(
-        counts.queries, counts.offsets, counts.impressions, counts.clicks, counts.sessions,
-        loss, v, shown, expected, spread, limits, observed is not None, out,
-    )  # fmt: skip
-    base, said, within, low, high, asked, least = out[:, :_SCALARS].T
+    out = np.zeros((counts.queries, _SCALARS + ranks))
+    log = _Sessions(counts.offsets, counts.impressions, counts.clicks, counts.sessions)
+    _queries(counts.queries, log, asked, limits, observed is not None, out)
+    base, said, within, low, high, weighed, least = out[:, :_SCALARS].T
     base = base + owed
     mean, sessions = base + said, counts.sessions
     if observed is None:
-        within = np.where(asked > 0, within, 0.0)
+        within = np.where(weighed > 0, within, 0.0)
     # One session says nothing of its query's variance: its distance to all others errs upwards.
-    alone = (sessions <= 1) & ((asked > 0) | (observed is not None))
+    alone = (sessions <= 1) & ((weighed > 0) | (observed is not None))
     estimate = sessions @ mean / max(counts.total, 1)
     within = np.where(
         alone, (mean - estimate) ** 2, within * sessions / np.maximum(sessions - 1, 1)
@@ -98,11 +111,11 @@ def doubted_scores(
 
 @parallel_kernel
 def _queries(
-    first: int, last: int, offsets: Ints, impressions: Ints, clicks: Ints, sessions: Ints,
-    loss: Floats, v: Floats, shown: Floats, expected: Floats, spread: Floats, limits: Floats,
-    lists: bool, out: Floats,
-) -> None:  # fmt: skip
+    first: int, last: int, log: _Sessions, asked: Asked, limits: Floats, lists: bool, out: Floats
+) -> None:
     """Rows of `out`: base, what is said on top, variance, range, whether clicks are asked, ..."""
+    offsets, impressions, clicks, sessions = log
+    loss, v, shown, expected, spread = asked
     ranks = v.shape[1]
     for q in range(first, last):
         total = max(float(sessions[q]), 1.0)

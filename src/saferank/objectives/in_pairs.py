@@ -28,6 +28,7 @@ what is taken off). Weights beyond the first K ranks are 0 in each.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,6 +45,24 @@ from saferank.objectives.goals import (
 )
 from saferank.objectives.in_exposures import Objective, PairWeights, Queries, Terms
 from saferank.plackett_luce import exposure
+
+
+class _Paid(NamedTuple):
+    """Exposures, what they are paid, and the bounds of what is paid for, one per document."""
+
+    omega: Floats
+    gain: Floats
+    low: Floats
+    high: Floats
+
+
+class _Ranks(NamedTuple):
+    """Weights of the ranks, and how they weigh a pair; see `PairWeights`."""
+
+    weights: Floats
+    swap: float
+    gap: float
+    own: float
 
 
 @kernel
@@ -64,17 +83,14 @@ def _lambdas(
     start: int,
     stop: int,
     scores: Floats,
-    weights: Floats,
     offsets: Ints,
-    omega: Floats,
-    gain: Floats,
-    low: Floats,
-    high: Floats,
-    pairs: tuple[float, float, float],
-    push: Floats,
-    bend: Floats,
+    paid: _Paid,
+    ranks: _Ranks,
+    out: tuple[Floats, Floats],
 ) -> None:
-    swap, gap, own = pairs
+    omega, gain, low, high = paid
+    weights, swap, gap, own = ranks
+    push, bend = out
     for query in range(start, stop):
         first, last = offsets[query], offsets[query + 1]
         lowest = gain[first:last].min() if last > first else 0.0
@@ -82,8 +98,8 @@ def _lambdas(
         for rank in range(min(weights.size, last - first)):
             for other in range(rank + 1, last - first):
                 apart = _weight(weights, rank) - _weight(weights, other)
-                ranks = other - rank
-                near = _weight(weights, ranks - 1) - _weight(weights, ranks)
+                between = other - rank
+                near = _weight(weights, between - 1) - _weight(weights, between)
                 for turn in range(2):
                     up, down = order[rank], order[other]
                     if turn == 1:
@@ -118,10 +134,8 @@ def lambdas(
 ) -> tuple[Floats, Floats]:
     """Push up and curvature of each score, from the pairs with one of them in the first K ranks."""
     push, bend = np.zeros(scores.size), np.zeros(scores.size)
-    factors = (pairs.swap, pairs.gap, pairs.own)
-    _lambdas(
-        offsets.size - 1, scores, weights, offsets, omega, gain, *limits, factors, push, bend
-    )  # fmt: skip
+    ranks = _Ranks(weights, pairs.swap, pairs.gap, pairs.own)
+    _lambdas(offsets.size - 1, scores, offsets, _Paid(omega, gain, *limits), ranks, (push, bend))
     return push, bend
 
 

@@ -8,6 +8,8 @@ largest x that stays within a slack follows from sorting the points :math:`b_d/a
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from saferank._core.flat import Floats, Ints
@@ -18,6 +20,18 @@ TOLERANCE = 1e-9
 
 LOSS, LARGEST, KEPT, RATIO, GUARDED, EXCESS = range(6)
 """What is kept of each query; see `query_facts`."""
+
+
+class Views(NamedTuple):
+    """Exposures for each way of looking (view) that a promise is for."""
+
+    exposures: Floats
+    """Of new ranker, production and what is served, 3 x views x documents."""
+    offsets: Ints
+    totals: Floats
+    """Z, queries x views."""
+    tolerances: Floats
+    """What comparisons of each view allow for."""
 
 
 @kernel
@@ -95,16 +109,16 @@ def _facts_of_view(
 
 @parallel_kernel
 def query_facts(
-    start: int, stop: int, exposures: Floats, offsets: Ints, totals: Floats,
-    promise: tuple[float, float], tolerances: Floats, grid: Floats, facts: Floats, curves: Floats,
+    start: int, stop: int, views: Views, promise: tuple[float, float], grid: Floats,
+    facts: Floats, curves: Floats,
 ) -> None:  # fmt: skip
     """Fill a row of facts and the curves, unguarded and guarded, of each query.
 
-    `exposures` are of new ranker, production and what is served, 3 x views x documents; `totals`
-    are queries x views; `promise` is (keep, slack). Facts are the worst over the views: eta(keep)
-    and eta(1) as shares of Z, the largest kappa within the slack, the lowest ratio, eta(keep) of
-    what is served, and by how much eta(keep) exceeds the slack.
+    `promise` is (keep, slack). Facts are the worst over the views: eta(keep) and eta(1) as shares
+    of Z, the largest kappa within the slack, the lowest ratio, eta(keep) of what is served, and by
+    how much eta(keep) exceeds the slack.
     """
+    exposures, offsets, totals, tolerances = views
     for query in range(start, stop):
         first, last = offsets[query], offsets[query + 1]
         facts[query, LOSS], facts[query, LARGEST], facts[query, GUARDED] = 0.0, 0.0, 0.0
@@ -137,7 +151,7 @@ def with_shortfall(
     If :math:`\sum_d \max(0, \omega_0 - \hat\omega_0) \le s`, a document with exposure s by
     production and 0 by the new policy bounds every loss: :math:`\eta(\kappa)` grows by
     :math:`\kappa s`, that of a mixture by :math:`s \max(0, \lambda - 1 + \kappa)`. `exposures`
-    are those of `query_facts`, `shortfall` is queries x views, `share` is :math:`\lambda`.
+    are those of `Views`, `shortfall` is queries x views, `share` is :math:`\lambda`.
     """
     if not shortfall.any():
         return exposures, offsets
@@ -147,9 +161,10 @@ def with_shortfall(
 
 @parallel_kernel
 def _mixing_of_queries(
-    start: int, stop: int, omega: Floats, omega0: Floats, offsets: Ints, allowed: Floats,
+    start: int, stop: int, both: tuple[Floats, Floats], offsets: Ints, allowed: Floats,
     keep: float, shares: Floats,
 ) -> None:  # fmt: skip
+    omega, omega0 = both
     for query in range(start, stop):
         first, last = offsets[query], offsets[query + 1]
         shares[query] = _mixing(omega[first:last], omega0[first:last], keep, allowed[query])
@@ -160,5 +175,5 @@ def mixing_shares(
 ) -> Floats:
     """The largest share of the new policy with which each query keeps its promise."""
     shares = np.ones(offsets.size - 1)
-    _mixing_of_queries(shares.size, omega, omega0, offsets, allowed, keep, shares)
+    _mixing_of_queries(shares.size, (omega, omega0), offsets, allowed, keep, shares)
     return shares

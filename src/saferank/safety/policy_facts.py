@@ -27,7 +27,14 @@ from saferank.safety.certificate import Curve
 from saferank.safety.changes import Change, moved_documents, places_of
 from saferank.safety.floors import FloorCount, FloorFacts
 from saferank.safety.guarded import BLIND, GuardRule, both_tables
-from saferank.safety.losses import EXCESS, TOLERANCE, blind_share, query_facts, with_shortfall
+from saferank.safety.losses import (
+    EXCESS,
+    TOLERANCE,
+    Views,
+    blind_share,
+    query_facts,
+    with_shortfall,
+)
 
 GRID = np.linspace(0, 1, 101)
 ERROR = 0.05
@@ -153,9 +160,10 @@ class Comparison:
         wider, cuts = with_shortfall(exposures, offsets, short, share)
         block = np.empty((part.queries.size, EXCESS + 1))
         curves = np.empty((part.queries.size, 2, GRID.size))
+        totals, tolerances = looking.totals(offsets, old.filled), TOLERANCE * views.max(axis=1)
         query_facts(
-            part.queries.size, wider, cuts, looking.totals(offsets, old.filled),
-            (promise.keep, promise.slack), TOLERANCE * views.max(axis=1), GRID, block, curves,
+            part.queries.size, Views(wider, cuts, totals, tolerances),
+            (promise.keep, promise.slack), GRID, block, curves,
         )  # fmt: skip
         facts[part.queries] = block
         return curves

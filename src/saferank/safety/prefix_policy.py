@@ -64,9 +64,10 @@ def best_ranks(order: Ints, table0: Floats, keep: float, slack: float, table: Fl
 
 @parallel_kernel
 def _of_queries(
-    start: int, stop: int, gains: Floats, table0: Floats, offsets: Ints, keep: float,
-    slack: float, table: Floats,
+    start: int, stop: int, gains: Floats, table0: Floats, offsets: Ints,
+    promise: tuple[float, float], table: Floats,
 ) -> None:  # fmt: skip
+    keep, slack = promise
     for query in range(start, stop):
         first, last = offsets[query], offsets[query + 1]
         own = table0[first:last]
@@ -95,5 +96,5 @@ def best_rank_tables(
     """
     gains = flat.check_values("gains", gains, offsets)
     table = np.zeros(table0.shape)
-    _of_queries(offsets.size - 1, gains, table0, offsets, keep, slack, table)
+    _of_queries(offsets.size - 1, gains, table0, offsets, (keep, slack), table)
     return table

@@ -31,6 +31,14 @@ class Cells(NamedTuple):
     weight: Floats
 
 
+class _Expected(NamedTuple):
+    """What an E step fills in: of each document, of each block and rank, and of each block."""
+
+    relevant: Floats
+    sums: Floats
+    likelihood: Floats
+
+
 class Relevance(Protocol):
     """How relevance is described: by a number a document, or by a model of features."""
 
@@ -198,48 +206,33 @@ def _expected(
     """
     documents, ranks = cells.shown.shape
     blocks = max(1, -(-documents // _BLOCK))
-    expected = np.zeros(documents)
-    sums, likelihood = np.zeros((blocks, 4, ranks)), np.zeros(blocks)
-    task = (*cells, relevant, other, values, expected, sums, likelihood)
-    _expect_blocks(blocks, *task)
-    total: Floats = sums.sum(axis=0)
-    return expected, total, float(np.sum(likelihood))
+    out = _Expected(np.zeros(documents), np.zeros((blocks, 4, ranks)), np.zeros(blocks))
+    _expect_blocks(blocks, cells, relevant, other, values, out)
+    total: Floats = out.sums.sum(axis=0)
+    return out.relevant, total, float(np.sum(out.likelihood))
 
 
 @parallel_kernel
 def _expect_blocks(
     start: int,
     stop: int,
-    shown: Floats,
-    clicked: Floats,
-    weight: Floats,
+    cells: Cells,
     relevant: Floats,
     other: Floats,
     values: Floats,
-    expected: Floats,
-    sums: Floats,
-    likelihood: Floats,
+    out: _Expected,
 ) -> None:
     for block in range(start, stop):
-        _expect_block(
-            block, shown, clicked, weight, relevant, other, values, expected, sums, likelihood
-        )
+        _expect_block(block, cells, relevant, other, values, out)
 
 
 @kernel
 def _expect_block(
-    block: int,
-    shown: Floats,
-    clicked: Floats,
-    weight: Floats,
-    relevant: Floats,
-    other: Floats,
-    values: Floats,
-    expected: Floats,
-    sums: Floats,
-    likelihood: Floats,
+    block: int, cells: Cells, relevant: Floats, other: Floats, values: Floats, out: _Expected
 ) -> None:
     """Bayes' rule in every cell of a block: how many impressions, clicked or not, are relevant."""
+    shown, clicked, weight = cells
+    expected, sums, likelihood = out
     documents, ranks = shown.shape
     for document in range(block * _BLOCK, min(documents, (block + 1) * _BLOCK)):
         r, w = values[document], weight[document]

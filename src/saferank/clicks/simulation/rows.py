@@ -42,6 +42,24 @@ class Sessions(NamedTuple):
     clicked: npt.NDArray[np.bool_]
 
 
+class _Traffic(NamedTuple):
+    """Queries in an order of their own, and their shares of the sessions added up in it."""
+
+    order: Ints
+    bounds: Floats
+
+
+class _World(NamedTuple):
+    """What is shown, and what users do with it."""
+
+    scores: Floats
+    offsets: Ints
+    deterministic: bool
+    click: Floats
+    going_on: Floats
+    """Chances to look on after a click and after none, 2 x ranks."""
+
+
 def simulate_rows(
     data: RankingData,
     scores: npt.ArrayLike,
@@ -117,11 +135,13 @@ def _batches(
     largest = float(shares.max(initial=0.0))
     require(sessions == 0 or largest > 0, "weights", "positive somewhere", largest)
     order = canonical_order(data.ids()[0])
-    bounds = np.cumsum(shares[order])
+    traffic = _Traffic(order, np.cumsum(shares[order]))
     patience = users.patience
     going_on = np.ones((2, policy.ranks))
     if patience is not None:
         going_on = np.stack([patience.after_click, patience.after_skip])[:, : policy.ranks]
+    world = _World(policy.scores, policy.offsets, policy.deterministic, click, going_on)
+    start = stream(seed, "rows")
     for first in range(0, sessions, BATCH):
         size = min(BATCH, sessions - first)
         batch = Sessions(
@@ -129,9 +149,7 @@ def _batches(
             np.full((size, policy.ranks), -1, dtype=np.int64),
             np.zeros((size, policy.ranks), dtype=np.bool_),
         )
-        start = stream(seed, "rows")
-        how = (policy.scores, policy.offsets, policy.deterministic, click, going_on)
-        _fill(size, first, start, order, bounds, *how, batch)
+        _fill(size, first, start, traffic, world, batch)
         yield first, batch
 
 
@@ -141,16 +159,13 @@ def _fill(
     stop: int,
     first: int,
     seed: np.uint64,
-    order: Ints,
-    bounds: Floats,
-    scores: Floats,
-    offsets: Ints,
-    deterministic: bool,
-    click: Floats,
-    going_on: Floats,
+    traffic: _Traffic,
+    world: _World,
     batch: Sessions,
 ) -> None:
     """Draw the sessions of a batch, each from a stream that its number alone decides."""
+    order, bounds = traffic
+    scores, offsets, deterministic, click, going_on = world
     query, shown, clicked = batch.query, batch.shown, batch.clicked
     for index in range(start, stop):
         state = numbered(seed, first + index)

@@ -46,7 +46,7 @@ def ranking_counts(
     at_a_time = max(_AT_A_TIME, depths)
     room = (np.empty(at_a_time), np.empty(at_a_time, dtype=np.int32))
     session, depth = 0, 0
-    state = _split(tails, 0, sessions, seen, waiting[0], end, 0, state)
+    end[0], state = _split(tails, 0, sessions, seen, waiting[0], state)
     while depth >= 0:
         document = at[depth]
         if document == end[depth]:
@@ -70,7 +70,7 @@ def ranking_counts(
             prefix[depth] = document
             depth += 1
             at[depth] = first
-            state = _split(tails, first, number, seen, waiting[depth], end, depth, state)
+            end[depth], state = _split(tails, first, number, seen, waiting[depth], state)
             continue
         state = _one_by_one(tails, first, depth + 1, number, session, seen, shown, room, state)
         session += number
@@ -143,18 +143,12 @@ def _reach(beyond: Floats, first: int, sessions: int) -> int:
 
 @kernel
 def _split(
-    tails: Tails,
-    first: int,
-    sessions: int,
-    seen: Ints,
-    into: Ints,
-    end: Ints,
-    depth: int,
-    state: np.uint64,
-) -> np.uint64:
+    tails: Tails, first: int, sessions: int, seen: Ints, into: Ints, state: np.uint64
+) -> tuple[int, np.uint64]:
     """Share out sessions over the unseen documents of a tail: a multinomial, by binomials.
 
     Of those that are left, document d takes the share weight(d) / (weight of the unseen from d on).
+    Also returned is where those end that got some.
     """
     fill(tails, first)
     weight, beyond = tails.weight[first], tails.beyond[first]
@@ -178,5 +172,4 @@ def _split(
         if left == 0:
             break
     into[taken] += left
-    end[depth] = taken + 1
-    return state
+    return taken + 1, state

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +32,22 @@ from saferank.errors import require
 
 MOST_SESSIONS = 10**15
 _BLOCKS = 200
+
+
+class Sessions(NamedTuple):
+    """What is shown: scores of all documents, and how many sessions each query has."""
+
+    scores: Floats
+    offsets: Ints
+    numbers: Ints
+    deterministic: bool
+
+
+class Tally(NamedTuple):
+    """Impressions and clicks, documents x ranks: what a simulation fills in."""
+
+    shown: Ints
+    clicked: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,10 +136,10 @@ def simulate(
         def simulate_part(part: Ints, *words: str) -> Counts:
             rankings, clicks = (streams(seed, word, query_ids) for word in words)
             task = _Task(policy, click, users.patience, part, rankings, clicks)
-            shown, clicked = np.zeros((2, data.documents, policy.ranks), dtype=np.int64)
-            for first, last in _in_threads(task, shown, clicked):
+            tally = Tally(*np.zeros((2, data.documents, policy.ranks), dtype=np.int64))
+            for first, last in _in_threads(task, tally):
                 advance(int(part[first:last].sum()))
-            return Counts(data.offsets, shown, clicked, part)
+            return Counts(data.offsets, *tally, part)
 
         learn = simulate_part(numbers - judged, "rankings", "clicks")
         if judge == 0:
@@ -217,14 +234,14 @@ def _multinomial(total: int, share: Floats, state: np.uint64) -> Ints:
     return numbers
 
 
-def _in_threads(task: _Task, shown: Ints, clicked: Ints) -> Iterator[tuple[int, int]]:
+def _in_threads(task: _Task, tally: Tally) -> Iterator[tuple[int, int]]:
     """Run the blocks of a task; those that are done come as they end.
 
     They come as they end, so that a bar can move; a parallel kernel would return at the end of all.
     """
     blocks = _blocks(task.numbers)
     with ThreadPoolExecutor(min(threads(), max(1, len(blocks)))) as pool:
-        running = {pool.submit(task.run, *block, shown, clicked): block for block in blocks}
+        running = {pool.submit(task.run, *block, tally): block for block in blocks}
         try:
             for done in as_completed(running):
                 done.result()
@@ -252,30 +269,24 @@ class _Task:
     ranking_streams: States
     click_streams: States
 
-    def run(self, first: int, last: int, shown: Ints, clicked: Ints) -> None:
+    def run(self, first: int, last: int, tally: Tally) -> None:
         """Fill in the counts of the queries from `first` to before `last`."""
-        policy = (self.policy.scores, self.policy.offsets, self.numbers, self.policy.deterministic)
+        policy = self.policy
+        sessions = Sessions(policy.scores, policy.offsets, self.numbers, policy.deterministic)
         if self.patience is None:
-            _show(first, last, *policy, SPLIT_COST, self.ranking_streams, shown)
-            _click(first, last, self.policy.offsets, self.click, self.click_streams, shown, clicked)
+            _show(first, last, sessions, SPLIT_COST, self.ranking_streams, tally.shown)
+            _click(first, last, policy.offsets, self.click, self.click_streams, tally)
         else:
             on = np.stack([self.patience.after_click, self.patience.after_skip])
-            _walk(first, last, *policy, self.click, on, self.click_streams, shown, clicked)
+            _walk(first, last, sessions, self.click, on, self.click_streams, tally)
 
 
 @kernel
 def _show(
-    begin: int,
-    stop: int,
-    scores: Floats,
-    offsets: Ints,
-    numbers: Ints,
-    deterministic: bool,
-    split_cost: float,
-    states: States,
-    shown: Ints,
+    begin: int, stop: int, sessions: Sessions, split_cost: float, states: States, shown: Ints
 ) -> None:
     """Impressions of some queries."""
+    scores, offsets, numbers, deterministic = sessions
     ranks = shown.shape[1]
     for query in range(begin, stop):
         first = offsets[query]
@@ -292,15 +303,10 @@ def _show(
 
 @kernel
 def _click(
-    begin: int,
-    stop: int,
-    offsets: Ints,
-    click: Floats,
-    states: States,
-    shown: Ints,
-    clicked: Ints,
+    begin: int, stop: int, offsets: Ints, click: Floats, states: States, tally: Tally
 ) -> None:
     """Clicks of some queries: a binomial of each impression count."""
+    shown, clicked = tally
     for query in range(begin, stop):
         state = states[query]
         for document in range(offsets[query], offsets[query + 1]):
@@ -313,17 +319,15 @@ def _click(
 def _walk(
     begin: int,
     stop: int,
-    scores: Floats,
-    offsets: Ints,
-    numbers: Ints,
-    deterministic: bool,
+    sessions: Sessions,
     click: Floats,
     going_on: Floats,
     states: States,
-    shown: Ints,
-    clicked: Ints,
+    tally: Tally,
 ) -> None:
     """Impressions and clicks of some queries whose users' clicks depend on each other."""
+    scores, offsets, numbers, deterministic = sessions
+    shown, clicked = tally
     for query in range(begin, stop):
         first, last = offsets[query], offsets[query + 1]
         order = np.argsort(-scores[first:last], kind="mergesort")

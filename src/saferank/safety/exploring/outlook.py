@@ -18,7 +18,7 @@ from saferank.data import RankingData
 from saferank.evaluation.scored_policies import Part, parts
 from saferank.policies import ProductionPolicy
 from saferank.safety.examination import Examination
-from saferank.safety.losses import EXCESS, LARGEST, LOSS, TOLERANCE, query_facts
+from saferank.safety.losses import EXCESS, LARGEST, LOSS, TOLERANCE, Views, query_facts
 from saferank.safety.promise import Promise
 
 KINDS = {"position": position_errors, "trust": trust_errors}
@@ -147,9 +147,12 @@ class NextLog:
             self.looking.exposures(table) for table in (own, old.rank_probabilities(self.k))
         )
         block = np.empty((part.queries.size, EXCESS + 1))
+        facing = Views(
+            np.stack([new, before, new]), offsets, self.looking.totals(offsets),
+            TOLERANCE * views.max(axis=1),
+        )  # fmt: skip
         query_facts(
-            part.queries.size, np.stack([new, before, new]), offsets, self.looking.totals(offsets),
-            (self.promise.keep, self.promise.slack), TOLERANCE * views.max(axis=1), np.zeros(0),
+            part.queries.size, facing, (self.promise.keep, self.promise.slack), np.zeros(0),
             block, np.empty((part.queries.size, 2, 0)),
         )  # fmt: skip
         facts[part.queries] = block
