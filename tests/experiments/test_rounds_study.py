@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,15 @@ import pytest
 import saferank as sr
 from saferank.experiments.online_learners import _interleave, _log_chance, _preferences
 from saferank.experiments.rounds_figure import RoundsPlan, run_rounds, summarise
-from saferank.experiments.rounds_study import PROMISE, make_world
+from saferank.experiments.rounds_study import HALF, PROMISE, RoundMeasure, make_world
 from saferank.policies.agreement import check_table
+from saferank.rounds.promised import promise_after
+
+GUARDED = (
+    "DR, certified and guarded", "keep, certified and guarded",
+    "DR, certified, guarded and explored",
+)  # fmt: skip
+"""Methods whose promise is against the first production."""
 
 
 @pytest.fixture(scope="module")
@@ -52,16 +60,34 @@ def test_with_the_promise_no_query_is_ever_below_it(
     del collection
     plan = RoundsPlan(
         "synthetic:small:30", seeds=1, rounds=3, sessions=3000, users=("trust", "adversarial"),
-        methods=("DR", "DR, certified and guarded"),
+        methods=("DR", *GUARDED),
     )  # fmt: skip
     measures = run_rounds(plan, tmp_path)
     rows = {(row.users, row.method): row for row in summarise(measures)}
-    for users in plan.users:
-        guarded = rows[users, "DR, certified and guarded"]
+    for users, method in product(plan.users, GUARDED):
+        guarded = rows[users, method]
         assert guarded.broken == guarded.below == 0
         assert guarded.worst >= PROMISE.keep - PROMISE.slack
+    assert rows["trust", "DR, certified and guarded"].last > 1
     assert rows["adversarial", "DR"].worst < 0.8
     assert run_rounds(plan, tmp_path) == measures  # read again, not run again
+
+
+def test_candidate_and_exploration_together_keep_the_promise() -> None:
+    both = promise_after(HALF, 2, "last")
+    assert both.keep >= PROMISE.keep
+    assert both.slack <= PROMISE.slack
+
+
+def test_the_skylines_level_is_told_where_it_was_reached() -> None:
+    utilities = {0: (1.0, 1.3, 1.1), 1: (1.3, 1.0, 1.4), 2: (1.0, 1.1, 1.1)}
+    measures = [
+        RoundMeasure("DR", "trust", seed, number, utility, 1.2, 0, True)
+        for seed, own in utilities.items()
+        for number, utility in enumerate(own, start=1)
+    ]
+    (row,) = summarise(measures)
+    assert (row.level, row.level_at) == (2, 1.5)
 
 
 def test_pdgd_prefers_what_was_clicked_and_weighs_pairs_fairly() -> None:

@@ -105,10 +105,14 @@ def _rounds(asked: _Study, output: Path, json: bool) -> None:
     print_table(
         f"{plan.rounds} rounds of {plan.sessions:,} sessions, {plan.seeds} seeds; utility of the "
         "first production is 1",
-        ("users", "method", "last round", "worst round", "regret", "average below", "query below"),
+        (
+            "users", "method", "last round", "worst round", "regret", "skyline's level at",
+            "average below", "query below",
+        ),
         [
             (
                 row.users, row.method, f"{row.last:.3f}", f"{row.worst:.3f}", f"{row.regret:.2f}",
+                "never" if row.level_at is None else f"{row.level_at:g} ({row.level} seeds)",
                 f"{row.below} of {row.rounds}", f"{row.broken} of {row.rounds}",
             )
             for row in rows

@@ -47,19 +47,19 @@ class Online:
 
     def learn_pdgd(self, number: int) -> ProductionPolicy:
         """One round of PDGD; returns the policy at its end."""
-        rng = generator(self.world.seed, "pdgd", number)
+        rng, chance = generator(self.world.seed, "pdgd", number), self.world.chances(number)
         for first, last in self._sessions(rng):
             scores = self.features[first:last] @ self.weights
             ranking = _draw(scores, self.world.click_model.ranks, rng)
             shown = first + ranking[None, :]
-            clicked = self.world.click(shown, number, rng)[0]
+            clicked = self.world.click(shown, chance, rng)[0]
             slope = _preferences(scores, ranking, clicked)
             self.weights = self.weights + RATE * slope @ self.features[first:last]
         return ProductionPolicy.sampled(self.scores, self.world.items.offsets)
 
     def learn_dbgd(self, number: int) -> ProductionPolicy:
         """One round of DBGD; returns the policy at its end, which sorts."""
-        rng = generator(self.world.seed, "dbgd", number)
+        rng, chance = generator(self.world.seed, "dbgd", number), self.world.chances(number)
         for first, last in self._sessions(rng):
             direction = rng.normal(size=self.weights.size)
             direction /= np.linalg.norm(direction)
@@ -67,7 +67,7 @@ class Online:
             probe = self.weights + PROBE * direction
             rival = np.argsort(-(self.features[first:last] @ probe), kind="stable")
             ranking, team = _interleave(own, rival, self.world.click_model.ranks, rng)
-            clicked = self.world.click(first + ranking[None, :], number, rng)[0]
+            clicked = self.world.click(first + ranking[None, :], chance, rng)[0]
             if clicked[team == 1].sum() > clicked[team == 0].sum():
                 self.weights = self.weights + STEP * direction
         return ProductionPolicy.sorted(self.scores, self.world.items.offsets)

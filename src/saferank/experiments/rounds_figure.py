@@ -56,6 +56,10 @@ class RoundsRow:
     broken: int
     """Rounds in which any query did."""
     rounds: int
+    level: int
+    """Seeds in which some round reached the skyline's level."""
+    level_at: float | None
+    """The first such round, in the middle of these seeds."""
 
 
 def run_rounds(plan: RoundsPlan, folder: Path) -> list[RoundMeasure]:
@@ -113,6 +117,7 @@ def summarise(measures: Sequence[RoundMeasure]) -> list[RoundsRow]:
             if not own:
                 continue
             last = max(one.number for one in own)
+            level = _first_level(own)
             rows.append(
                 RoundsRow(
                     method, users,
@@ -123,9 +128,20 @@ def summarise(measures: Sequence[RoundMeasure]) -> list[RoundsRow]:
                     below=sum(one.utility < 0.9 - 0.01 for one in own),
                     broken=sum(one.broken > 0 for one in own),
                     rounds=len(own),
+                    level=len(level),
+                    level_at=float(np.median(level)) if level else None,
                 )
             )  # fmt: skip
     return rows
+
+
+def _first_level(measures: Sequence[RoundMeasure]) -> list[int]:
+    """The first round at the skyline's level, of the seeds that have one."""
+    rounds: dict[int, int] = {}
+    for one in sorted(measures, key=lambda one: one.number):
+        if one.utility >= one.skyline:
+            rounds.setdefault(one.seed, one.number)
+    return list(rounds.values())
 
 
 def draw_rounds(measures: Sequence[RoundMeasure], title: str) -> Any:

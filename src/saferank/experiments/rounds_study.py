@@ -9,22 +9,29 @@ from operator import add
 
 import numpy as np
 
+from saferank._core.flat import Floats
 from saferank._core.seeds import derive
 from saferank.clicks import relevance, stand_in_production, trust_bias
 from saferank.counts import Counts
-from saferank.data import Collection
+from saferank.data import Collection, RankingData
 from saferank.errors import require
 from saferank.experiments.online_learners import Online
 from saferank.experiments.rounds_world import RoundsWorld
 from saferank.experiments.study import STUDY_USERS
 from saferank.learning import Ranker, Settings, learn
 from saferank.policies import ProductionPolicy, mix_policies
+from saferank.policies.production import chances_of_lists
 from saferank.rounds import Candidate, take_step
 from saferank.safety.examination import Examination
+from saferank.safety.exploring import assumed_clicks
+from saferank.safety.exploring.candidates import optimistic
+from saferank.safety.guarded import GuardRule
 from saferank.safety.promise import Promise
 from saferank.safety.rule import Rule
 
 PROMISE = Promise(0.9, 0.01)
+HALF = Promise(0.95, 0.005)
+"""Kept twice, once against the other, it keeps `PROMISE`: shares multiply, slacks add up."""
 USERS = ("trust", "misspecified", "cascade", "adversarial", "drift")
 """Who clicks; "drift": trust-bias users whose relevance changes half-way."""
 
@@ -54,10 +61,13 @@ class Player:
     settings: Settings
     served: list[ProductionPolicy] = field(default_factory=list)
     counts: list[Counts] = field(default_factory=list)
+    adopted: ProductionPolicy | None = None
+    """What was certified last, where something is explored beside it; None: the first one."""
     online: Online | None = None
 
     def learn(self, method: str, number: int, *, whole: bool) -> Ranker:
         """A ranker from all rounds: `whole` takes the last one's sessions to judge by, too."""
+        promised = {"keep": PROMISE.keep, "slack": PROMISE.slack} if method == "keep" else {}
         parts = [counts.part("all") for counts in self.counts]
         if not whole:
             parts[-1] = self.counts[-1].part("learn")
@@ -66,7 +76,7 @@ class Player:
         return learn(
             self.world.items, reduce(add, parts), self.world.click_model, method=method,
             production=self.world.scores, logged_by=policy, scorer="linear",
-            settings=self.settings, seed=derive(self.world.seed, method, number),
+            settings=self.settings, seed=derive(self.world.seed, method, number), **promised,
         )  # fmt: skip
 
 
@@ -105,6 +115,61 @@ def _certified(method: str, *, against_first: bool = True) -> Move:
     return move
 
 
+@dataclass(frozen=True, eq=False)
+class _Exploring(Candidate):
+    """A candidate that is served with some chance for documents that may be relevant.
+
+    Half of the promise is for the candidate, half for what is explored beside it.
+    """
+
+    optimism: Floats
+    """One optimistic score per document."""
+
+    def table(self, items: RankingData) -> Floats:
+        return self.explored(super().table(items), items)
+
+    def explored(self, table: Floats, items: RankingData) -> Floats:
+        """P(document at rank) with exploration, as close to the optimistic order as HALF allows."""
+        ranks = self.examination.weights.size
+        hoped = chances_of_lists(self.optimism, ranks, items.offsets, in_order=True)
+        served = GuardRule(HALF, self.examination, "best").serve(hoped, table, items.offsets)
+        return np.clip(served.table, 0.0, 1.0)  # up to rounding
+
+    def adopted(self, items: RankingData) -> Floats:
+        """P(document at rank) without exploration."""
+        return super().table(items)
+
+
+def _explored(method: str) -> Move:
+    """As `_certified`; whatever is adopted is served with the exploration that HALF allows."""
+
+    def move(player: Player, number: int) -> ProductionPolicy:
+        world, now = player.world, player.served[-1]
+        items, model = world.items, world.click_model
+        ranker = player.learn(method, number, whole=False)
+        looking = Examination.of("fitted", model.exposure_weights)
+        optimism = _optimism(player, GuardRule(HALF, looking))
+        candidate = _Exploring(ranker, HALF, world.production, looking, optimism)
+        judged = player.counts[-1].part("judge")
+        step = take_step(candidate, items, judged, now, model, Rule(by="clicks"))
+        if step.replace:
+            player.adopted = ProductionPolicy.recorded(candidate.adopted(items), items.offsets)
+        adopted = player.adopted or world.production
+        table = candidate.explored(adopted.rank_probabilities(model.ranks), items)
+        return ProductionPolicy.recorded(table, items.offsets)
+
+    return move
+
+
+def _optimism(player: Player, rule: GuardRule) -> Floats:
+    """Optimistic scores of all documents, by the clicks of all rounds so far."""
+    world = player.world
+    counts = reduce(add, (own.part("all") for own in player.counts))
+    places = assumed_clicks.places_of(world.scores, world.items.offsets)
+    relevance = assumed_clicks.relevance_by_counts(counts, world.click_model, places, world.seed)
+    return optimistic(rule, counts, relevance, world.click_model.alpha).policy.scores
+
+
 def _online(learn_round: Callable[[Online, int], ProductionPolicy]) -> Move:
     def move(player: Player, number: int) -> ProductionPolicy:
         if player.online is None:
@@ -121,6 +186,8 @@ METHODS: dict[str, Move] = {
     "PRPO": _unguarded("prpo"),
     "DR, certified and guarded": _certified("dr"),
     "PRPO, certified and guarded": _certified("prpo"),
+    "keep, certified and guarded": _certified("keep"),
+    "DR, certified, guarded and explored": _explored("dr"),
     "DR, certified against the last": _certified("dr", against_first=False),
     "PDGD": _online(Online.learn_pdgd),
     "DBGD": _online(Online.learn_dbgd),

@@ -61,18 +61,21 @@ class RoundsWorld:
             rng.random((self.sessions, 1 + k)), k,
         )  # fmt: skip
         documents = np.where(drawn >= 0, positions[drawn], -1)
-        clicked = self.click(documents, number, rng)
+        clicked = self.click(documents, self.chances(number), rng)
         judge = rng.random(self.sessions) < JUDGE
         parts = (
             self._counted(documents[part], clicked[part], queries[part]) for part in (~judge, judge)
         )
         return Counts.of_parts(*parts)
 
+    def chances(self, number: int) -> Floats:
+        """P(click) of each document at each rank in a round, where it is looked at."""
+        return self.users.probability(self.truth(number))
+
     def click(
-        self, documents: flat.Ints, number: int, rng: np.random.Generator
+        self, documents: flat.Ints, chance: Floats, rng: np.random.Generator
     ) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-        """Whether users click what they are shown, sessions x ranks."""
-        chance = self.users.probability(self.truth(number))
+        """Whether users click what they are shown, sessions x ranks, by a round's `chances`."""
         clicked = np.zeros(documents.shape, dtype=np.bool_)
         looking = np.ones(len(documents), dtype=np.bool_)
         patience = self.users.patience
