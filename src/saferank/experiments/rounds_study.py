@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from saferank.policies.production import chances_of_lists
 from saferank.rounds import Candidate, take_step
 from saferank.safety.examination import Examination
 from saferank.safety.exploring import assumed_clicks
-from saferank.safety.exploring.candidates import optimistic
+from saferank.safety.exploring.candidates import optimism
 from saferank.safety.guarded import GuardRule
 from saferank.safety.promise import Promise
 from saferank.safety.rule import Rule
@@ -67,7 +68,9 @@ class Player:
 
     def learn(self, method: str, number: int, *, whole: bool) -> Ranker:
         """A ranker from all rounds: `whole` takes the last one's sessions to judge by, too."""
-        promised = {"keep": PROMISE.keep, "slack": PROMISE.slack} if method == "keep" else {}
+        promised: dict[str, Any] = (
+            {"keep": PROMISE.keep, "slack": PROMISE.slack} if method == "keep" else {}
+        )
         parts = [counts.part("all") for counts in self.counts]
         if not whole:
             parts[-1] = self.counts[-1].part("learn")
@@ -122,7 +125,7 @@ class _Exploring(Candidate):
     Half of the promise is for the candidate, half for what is explored beside it.
     """
 
-    optimism: Floats
+    hopes: Floats
     """One optimistic score per document."""
 
     def table(self, items: RankingData) -> Floats:
@@ -131,7 +134,7 @@ class _Exploring(Candidate):
     def explored(self, table: Floats, items: RankingData) -> Floats:
         """P(document at rank) with exploration, as close to the optimistic order as HALF allows."""
         ranks = self.examination.weights.size
-        hoped = chances_of_lists(self.optimism, ranks, items.offsets, in_order=True)
+        hoped = chances_of_lists(self.hopes, ranks, items.offsets, in_order=True)
         served = GuardRule(HALF, self.examination, "best").serve(hoped, table, items.offsets)
         return np.clip(served.table, 0.0, 1.0)  # up to rounding
 
@@ -148,8 +151,7 @@ def _explored(method: str) -> Move:
         items, model = world.items, world.click_model
         ranker = player.learn(method, number, whole=False)
         looking = Examination.of("fitted", model.exposure_weights)
-        optimism = _optimism(player, GuardRule(HALF, looking))
-        candidate = _Exploring(ranker, HALF, world.production, looking, optimism)
+        candidate = _Exploring(ranker, HALF, world.production, looking, _hopes(player))
         judged = player.counts[-1].part("judge")
         step = take_step(candidate, items, judged, now, model, Rule(by="clicks"))
         if step.replace:
@@ -161,13 +163,13 @@ def _explored(method: str) -> Move:
     return move
 
 
-def _optimism(player: Player, rule: GuardRule) -> Floats:
+def _hopes(player: Player) -> Floats:
     """Optimistic scores of all documents, by the clicks of all rounds so far."""
     world = player.world
     counts = reduce(add, (own.part("all") for own in player.counts))
     places = assumed_clicks.places_of(world.scores, world.items.offsets)
     relevance = assumed_clicks.relevance_by_counts(counts, world.click_model, places, world.seed)
-    return optimistic(rule, counts, relevance, world.click_model.alpha).policy.scores
+    return optimism(counts, relevance, world.click_model.alpha)
 
 
 def _online(learn_round: Callable[[Online, int], ProductionPolicy]) -> Move:

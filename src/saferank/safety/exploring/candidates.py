@@ -131,8 +131,8 @@ def temperatures(rule: GuardRule, scores: Floats, offsets: Ints) -> Iterator[Can
         yield Candidate("temperature", sentence, Guarding(scores / heat, mix, "sampled"), heat)
 
 
-def optimistic(rule: GuardRule, counts: Counts, relevance: Floats, alpha: Floats) -> Candidate:
-    r"""The best policy towards documents that may be relevant: :math:`\hat R + \sqrt{2 \ln N / n}`.
+def optimism(counts: Counts, relevance: Floats, alpha: Floats) -> Floats:
+    r"""How relevant a document may be: :math:`\hat R + \sqrt{2 \ln N / n}`.
 
     n is how often the document was examined, N that of all documents of its query.
     """
@@ -141,8 +141,15 @@ def optimistic(rule: GuardRule, counts: Counts, relevance: Floats, alpha: Floats
         flat.query_sums(examined, counts.offsets), counts.offsets
     )
     bonus = np.sqrt(2 * np.log(np.maximum(all_examined, _LEAST)) / np.maximum(examined, 0.5))
+    hoped: Floats = relevance + bonus
+    return hoped
+
+
+def optimistic(rule: GuardRule, counts: Counts, relevance: Floats, alpha: Floats) -> Candidate:
+    """The best policy towards documents that may be relevant."""
     best = GuardRule(rule.promise, rule.examination, "best")
-    return Candidate("optimistic", _SAID["optimistic"], Guarding(relevance + bonus, best, "sorted"))
+    scores = optimism(counts, relevance, alpha)
+    return Candidate("optimistic", _SAID["optimistic"], Guarding(scores, best, "sorted"))
 
 
 _SAID = {
