@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -107,6 +108,20 @@ def top(scores: Floats, k: int, offsets: Ints) -> Ints:
     inside = places < offsets[1:, None]
     positions = order[np.minimum(places, max(scores.size - 1, 0))] if scores.size else places
     return np.where(inside, positions, -1)
+
+
+def query_ranges(offsets: Ints, documents: int) -> Iterator[tuple[int, int]]:
+    """First and last (not included) of queries with about so many documents, at least one query.
+
+    >>> list(query_ranges(np.array([0, 2, 3, 9, 10]), 4))
+    [(0, 2), (2, 3), (3, 4)]
+    """
+    first, queries = 0, offsets.size - 1
+    while first < queries:
+        last = int(np.searchsorted(offsets, offsets[first] + documents, side="right")) - 1
+        last = min(max(last, first + 1), queries)
+        yield first, last
+        first = last
 
 
 def gather(offsets: Ints, queries: Ints) -> tuple[Ints, Ints]:

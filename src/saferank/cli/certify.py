@@ -21,6 +21,7 @@ from saferank.cli.judging_options import (
     Slack,
 )
 from saferank.cli.log_options import RankFrom, columns_of
+from saferank.cli.memory_options import MemoryOptions
 from saferank.cli.output import Json, print_json
 from saferank.errors import InputError
 
@@ -189,6 +190,7 @@ def certify(
     promise: PromiseOptions,
     rule: RuleOptions,
     log: JudgedLog,
+    memory: MemoryOptions,
     printing: _Printing,
 ) -> None:
     """Certify a ranker against production: exit code 0 to ship, 3 not to, and why.
@@ -200,7 +202,8 @@ def certify(
     """
     from saferank.safety.hiding import hide_ids
 
-    assessment = assess_run(run, tables, judged, promise, rule.rule(), log.rows(tables.counts))
+    with memory.limit(run.resolve().parent):
+        assessment = assess_run(run, tables, judged, promise, rule.rule(), log.rows(tables.counts))
     assessment = hide_ids(assessment) if printing.hide_ids else assessment
     if run.is_dir():
         former = assessment.keep_former(run)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from saferank.cli.judging_options import ItemsAndCounts, ProductionOptions
+from saferank.cli.memory_options import MemoryOptions
 from saferank.cli.output import Json, print_json, print_table
 from saferank.errors import require
 
@@ -164,6 +165,7 @@ def learn(
     recipe: _Recipe,
     production: ProductionOptions,
     training: _Training,
+    memory: MemoryOptions,
     bias: Annotated[
         str | None,
         typer.Option(
@@ -189,25 +191,26 @@ def learn(
     check_folder(output, FILES)
     labels = recipe.method == "skyline"
     click_model = None if labels else read_click_model(bias or "trust-bias", tables.counts)
-    data, counted, notes = tables.read(click_model)
-    notes = [*feature_sentences(data), *notes]
-    if click_model is not None and counted is not None and bias is None:
-        notes = [*notes, check_default_model(counted, click_model)]
     folder = output.resolve()
-    ranker = learning.learn(
-        data,
-        counted,
-        click_model,
-        method=recipe.method,
-        production=production.scores(data),
-        production_kind=production.production_policy,
-        validation=training.validation(tables, click_model, data.schema),
-        seed=training.seed,
-        click_model_from=None if click_model is None else click_model_source(bias),
-        checkpoint=folder.parent / f".{folder.name}.checkpoint",
-        settings=training.settings(),
-        **recipe.changes(click_model),
-    )
+    with memory.limit(folder.parent):
+        data, counted, notes = tables.read(click_model)
+        notes = [*feature_sentences(data), *notes]
+        if click_model is not None and counted is not None and bias is None:
+            notes = [*notes, check_default_model(counted, click_model)]
+        ranker = learning.learn(
+            data,
+            counted,
+            click_model,
+            method=recipe.method,
+            production=production.scores(data),
+            production_kind=production.production_policy,
+            validation=training.validation(tables, click_model, data.schema),
+            seed=training.seed,
+            click_model_from=None if click_model is None else click_model_source(bias),
+            checkpoint=folder.parent / f".{folder.name}.checkpoint",
+            settings=training.settings(),
+            **recipe.changes(click_model),
+        )
     ranker.save(output)
     if ranker.provenance.production is not None:
         notes = [*notes, ranker.provenance.production.sentence]

@@ -10,6 +10,7 @@ import typer
 
 from saferank.cli.judging_options import GuardMode, Items, Keep, Run, Slack
 from saferank.cli.log_options import Documents, ItemColumn, columns_of, item_source
+from saferank.cli.memory_options import MemoryOptions
 from saferank.cli.output import print_json
 from saferank.cli.outputs import check_outputs
 
@@ -135,6 +136,7 @@ def rank(
     tables: _Tables,
     certified: _Certified,
     asked: _Sessions,
+    memory: MemoryOptions,
     k: Annotated[
         int | None, typer.Option("-k", help="Documents per query. [as the ranker was learned for]")
     ] = None,
@@ -154,17 +156,27 @@ def rank(
 
     Example: saferank rank run --items items.parquet --guard --session 4711 -o rankings.parquet
     """
-    from saferank.data.items import read_groups
     from saferank.safety.exploring.plan import is_plan
-    from saferank.serving.rankings import rankings, read_sessions
 
     check_outputs([output], [tables.items, tables.production, asked.sessions], ["rankings"])
     if is_plan(run):
         certified.refuse_for_plans()
-        _write(*_explored(run, tables, asked, k), output)
-        return
-    serving, columns = certified.serving(run), columns_of(tables.column)
-    source = item_source(tables.items, tables.documents)
+    with memory.limit((output or run).resolve().parent):
+        if is_plan(run):
+            table, notes = _explored(run, tables, asked, k)
+        else:
+            table, notes = _ranked(certified.serving(run), tables, asked, k)
+    _write(table, notes, output)
+
+
+def _ranked(
+    serving: Serving, tables: _Tables, asked: _Sessions, k: int | None
+) -> tuple[pa.Table, list[str]]:
+    """Rankings of a ranker."""
+    from saferank.data.items import read_groups
+    from saferank.serving.rankings import rankings, read_sessions
+
+    columns, source = columns_of(tables.column), item_source(tables.items, tables.documents)
     data = serving.ranker.read_items(source, columns=columns)
     if tables.group is not None:
         data = replace(data, groups=read_groups(source, tables.group, data, columns=columns))
@@ -173,7 +185,7 @@ def rank(
         serving, data, tables.shown(data), k=k, session=asked.session, sessions=sessions,
         lists_given=tables.listed,
     )  # fmt: skip
-    _write(table, [*serving.ranker.differences(data), *notes], output)
+    return table, [*serving.ranker.differences(data), *notes]
 
 
 def _write(table: pa.Table, notes: list[str], output: Path | None) -> None:

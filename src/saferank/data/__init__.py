@@ -1,5 +1,6 @@
 """Ranking data: flat features with offsets, from files, tables, known collections or synthesis."""
 
+from saferank._core.storage import within_memory as within_memory
 from saferank.data.collections import load
 from saferank.data.features import FeatureSchema as FeatureSchema
 from saferank.data.frames import ArrowTable as ArrowTable
@@ -26,6 +27,7 @@ __all__ = [
     "read_items",
     "read_letor",
     "synthetic",
+    "within_memory",
     "write_items",
     "write_letor",
 ]

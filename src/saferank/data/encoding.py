@@ -14,6 +14,7 @@ import numpy as np
 
 from saferank._core.flat import Floats
 from saferank._core.records import from_dict
+from saferank._core.storage import pieces
 from saferank.data.features import FeatureSchema
 from saferank.data.ranking import Features
 from saferank.errors import require
@@ -65,10 +66,10 @@ class Encoding:
 
         `fill` is the mean of each feature as it is scaled.
         """
-        gaps = _gaps(features)
+        gaps = has_gaps(features)
         kinds = [feature.kind for feature in schema.features]
         categories = [place for place, kind in enumerate(kinds) if kind == "category"]
-        levels = [_frequent(features[:, place]) for place in categories]
+        levels = _frequent(features, categories)
         marked = np.flatnonzero(gaps).tolist()
         return cls(tuple(fill.tolist()), tuple(marked), tuple(categories), tuple(levels))
 
@@ -78,19 +79,22 @@ class Encoding:
         own = sum(self.levels) + len(self.levels)
         return len(self.numbers) + own + len(self.marked)
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether columns are the features, but for values that are missing."""
+        return not self.marked and not self.categories
+
     def apply(self, features: Features, scaled: Features) -> Features:
         """The columns of documents, from their features as they are and as they are scaled."""
-        if not self.marked and not self.categories:
+        if self.is_plain:
             return self._without_gaps(scaled)
         encoded = np.empty((features.shape[0], self.outputs), dtype=np.float32)
-        for start in range(0, features.shape[0], _ROWS):
-            rows = slice(start, start + _ROWS)
-            self._fill_in(encoded[rows], features[rows], scaled[rows])
+        self._fill_in(encoded, features, scaled)
         return encoded
 
     def _without_gaps(self, scaled: Features) -> Features:
         """The features themselves; a copy only where something is missing."""
-        if not _gaps(scaled).any():
+        if not np.isnan(scaled).any():
             return scaled
         filled: Features = np.where(np.isnan(scaled), np.array(self.fill, np.float32), scaled)
         return filled
@@ -121,17 +125,22 @@ class Encoding:
         return from_dict(cls, record, "encoding")
 
 
-def _gaps(features: Features) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def has_gaps(features: Features) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Which features have a missing value."""
     gaps = np.zeros(features.shape[1], dtype=np.bool_)
-    for start in range(0, features.shape[0], _ROWS):
-        gaps |= np.isnan(features[start : start + _ROWS]).any(axis=0)
+    for _, piece in pieces(features, _ROWS):
+        gaps |= np.isnan(piece).any(axis=0)
     return gaps
 
 
-def _frequent(values: Features) -> int:
-    """How many of the categories, the most frequent first, enough documents have."""
-    codes = values[~np.isnan(values)].astype(np.int64)
-    counts = np.bincount(codes, minlength=1)[:MOST_LEVELS]
+def _frequent(features: Features, categories: list[int]) -> list[int]:
+    """Of each feature, how many categories, the most frequent first, enough documents have."""
+    counts = np.zeros((len(categories), MOST_LEVELS), dtype=np.int64)
+    if categories:
+        for _, piece in pieces(features, _ROWS):
+            for own, place in zip(counts, categories, strict=True):
+                codes = piece[:, place]
+                few = codes[codes < MOST_LEVELS].astype(np.int64)
+                own += np.bincount(few, minlength=MOST_LEVELS)
     enough = counts >= LEAST_DOCUMENTS
-    return int(enough.size if enough.all() else np.argmin(enough))
+    return [int(own.size if own.all() else np.argmin(own)) for own in enough]

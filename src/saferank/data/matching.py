@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from saferank._core.flat import Array
+from saferank._core.storage import pieces, take_columns
 from saferank.data.features import NUMBERS, Feature, FeatureSchema
 from saferank.data.ranking import Features, RankingData
 from saferank.errors import InputError
@@ -38,29 +39,34 @@ def match_features(data: RankingData, schema: FeatureSchema) -> RankingData:
     data.schema.check_has(schema)
     places = data.schema.places(schema.names)
     ordered = places == list(range(data.width))
-    features = data.features if ordered else np.ascontiguousarray(data.features[:, places])
-    for column, wanted in enumerate(schema.features):
-        given = data.schema.features[places[column]]
-        if given == wanted:
-            continue
-        values = _recoded(features[:, column], given, wanted)
-        if values is not None:
-            features = features.copy() if features is data.features else features
-            features[:, column] = values
+    features = data.features if ordered else take_columns(data.features, places)
+    differing = {
+        column: (data.schema.features[places[column]], wanted)
+        for column, wanted in enumerate(schema.features)
+        if data.schema.features[places[column]] != wanted
+    }
+    codes = {}
+    for column, (given, wanted) in differing.items():
+        if given.kind == wanted.kind == "category":
+            codes[column] = codes_between(given.categories, wanted.categories)
+        else:
+            _check_kind(features[:, column], given, wanted)
+    if codes and features is data.features:
+        features = take_columns(features, range(data.width))
+    for _, rows in pieces(features) if codes else ():
+        for column, own in codes.items():
+            rows[:, column] = values_under(own, rows[:, column])
     return replace(data, features=features, feature_names=None, schema=schema)
 
 
-def _recoded(values: Array, given: Feature, wanted: Feature) -> Array | None:
-    """The values of a feature as another schema has them; None: as they are."""
-    if given.kind == wanted.kind == "category":
-        return values_under(codes_between(given.categories, wanted.categories), values)
+def _check_kind(values: Array, given: Feature, wanted: Feature) -> None:
+    """Refuse a feature that is of another kind, unless it has no values."""
     alike = given.kind == wanted.kind or {given.kind, wanted.kind} <= set(NUMBERS)
     if not alike and not np.isnan(values).all():
         raise InputError(
             f"feature `{wanted.name}` must be a {wanted.kind}, as the ranker knows it; "
             f"got a {given.kind}."
         )
-    return None
 
 
 def codes_between(given: tuple[str, ...], wanted: tuple[str, ...]) -> Features:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import numpy.typing as npt
 
-from saferank._core import flat
+from saferank._core import flat, storage
 from saferank._core.flat import Array, Floats, Ints
 from saferank._core.seeds import generator
 from saferank.data.features import FeatureSchema
@@ -161,7 +161,7 @@ class RankingData:
         positions, offsets = flat.gather(self.offsets, chosen)
         query_ids, doc_ids = self.ids()
         return RankingData(
-            self.features[positions],
+            storage.take(self.features, positions),
             offsets,
             labels=None if self.labels is None else self.labels[positions],
             query_ids=query_ids[chosen],
@@ -204,7 +204,8 @@ class RankingData:
             else:
                 queries = np.asarray(order[start : start + size], dtype=np.int64)
                 positions, offsets = flat.gather(self.offsets, queries)
-                yield Batch(queries, positions, offsets, self.features[positions])
+                features = storage.take(self.features, positions)
+                yield Batch(queries, positions, offsets, features)
 
     def _slice(self, first: int, last: int) -> Batch:
         cuts = self.offsets[first : last + 1]
@@ -223,7 +224,8 @@ class RankingData:
         for part in (self.offsets, self.features, self.labels):
             if part is not None:
                 digest.update(str((part.dtype.str, part.shape)).encode())
-                digest.update(np.ascontiguousarray(part).data)
+                for _, piece in storage.pieces(part):
+                    digest.update(np.ascontiguousarray(piece).data)
         if not self.schema.is_numbered:
             digest.update(json.dumps(self.schema.to_dict()).encode())
         return digest.hexdigest()

@@ -23,10 +23,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from saferank._core import flat
+from saferank._core import flat, storage
 from saferank._core.flat import Floats, Ints, require_each
 from saferank._core.kernels import parallel_kernel
-from saferank.data.encoding import Encoding
+from saferank.data.encoding import Encoding, has_gaps
 from saferank.data.ranking import Features, RankingData
 from saferank.errors import InputError, require
 
@@ -116,7 +116,12 @@ class Scaling:
         if chosen.clipped:
             low, high = _quantiles(data.features, tail)
         if chosen.centred:
-            centre, spread = _moments(lambda: _shaped(data.features, chosen, low, high))
+            centre, spread = _moments(
+                lambda: (
+                    _shaped(piece, chosen, low, high)
+                    for _, piece in storage.pieces(data.features, _ROWS)
+                )
+            )
         plain = cls(kind, data.width, centre, spread, low, high)
         if not encode:
             return plain
@@ -126,12 +131,12 @@ class Scaling:
         """Mean of each scaled feature over the documents that have it; 0 where none has."""
         if self.centre is not None:
             return np.zeros(self.width)
-        scaled = self._scaled(data.features, data.offsets)
         total, count = np.zeros(self.width), np.zeros(self.width)
-        for start in range(0, data.documents, _ROWS):
-            piece = scaled[start : start + _ROWS]
+        for rows, cuts in _blocks(data.features, data.offsets):
+            piece = self._scaled(data.features[rows], cuts)
             total += np.nansum(piece, axis=0, dtype=np.float64)
             count += (~np.isnan(piece)).sum(axis=0)
+            storage.release(data.features[rows])
         return total / np.maximum(count, 1)
 
     def apply(self, data: RankingData | npt.ArrayLike, offsets: npt.ArrayLike | None = None) -> Any:
@@ -143,12 +148,28 @@ class Scaling:
         return self._encoded(features, cuts)
 
     def _encoded(self, features: Features, offsets: Ints | None) -> Features:
-        scaled = self._scaled(features, offsets)
-        return scaled if self.encoding is None else self.encoding.apply(features, scaled)
+        if self._changes_nothing(features):
+            return features
+        outputs = self.outputs
+        encoded = storage.empty((len(features), outputs))
+        for rows, cuts in _blocks(features, offsets):
+            piece = features[rows]
+            scaled = self._scaled(piece, cuts)
+            own = scaled if self.encoding is None else self.encoding.apply(piece, scaled)
+            storage.put(encoded, rows, own)
+            storage.release(piece)
+        return encoded
+
+    def _changes_nothing(self, features: Features) -> bool:
+        """Whether features are as they should be: they are then not copied."""
+        self._check_width(features)
+        kind = _kind(self.kind)
+        if kind.centred or kind.within_query:
+            return False
+        encoding = self.encoding
+        return encoding is None or (encoding.is_plain and not has_gaps(features).any())
 
     def _scaled(self, features: Features, offsets: Ints | None) -> Features:
-        fits = features.ndim == 2 and features.shape[1] == self.width
-        require(fits, "features", f"of shape (documents, {self.width})", features.shape)
         kind = _kind(self.kind)
         if kind.within_query:
             if offsets is None:
@@ -158,12 +179,13 @@ class Scaling:
             return within
         if self.centre is None or self.spread is None:
             return features
-        scaled = np.empty_like(features)
-        row = 0
-        for values in _shaped(features, kind, self.low, self.high):
-            scaled[row : row + values.shape[0]] = (values - self.centre) / self.spread
-            row += values.shape[0]
+        values = _shaped(features, kind, self.low, self.high)
+        scaled: Features = ((values - self.centre) / self.spread).astype(np.float32)
         return scaled
+
+    def _check_width(self, features: Features) -> None:
+        fits = features.ndim == 2 and features.shape[1] == self.width
+        require(fits, "features", f"of shape (documents, {self.width})", features.shape)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON takes it."""
@@ -193,15 +215,23 @@ def _kind(name: str) -> Kind:
     return KINDS[name]
 
 
-def _shaped(
-    features: Features, kind: Kind, low: Floats | None, high: Floats | None
-) -> Iterator[Floats]:
-    """The features piece by piece in float64, before they are centred."""
-    for start in range(0, features.shape[0], _ROWS):
-        piece = features[start : start + _ROWS].astype(np.float64)
-        if low is not None and high is not None:
-            np.clip(piece, low, high, out=piece)
-        yield kind.shape(piece)
+def _blocks(features: Features, offsets: Ints | None) -> Iterator[tuple[slice, Ints | None]]:
+    """Some rows at a time, cut between queries where offsets are known, with their own offsets."""
+    if offsets is None:
+        for start in range(0, len(features), _ROWS):
+            yield slice(start, start + _ROWS), None
+        return
+    for first, last in flat.query_ranges(offsets, _ROWS):
+        cuts = offsets[first : last + 1]
+        yield slice(int(cuts[0]), int(cuts[-1])), cuts - cuts[0]
+
+
+def _shaped(features: Features, kind: Kind, low: Floats | None, high: Floats | None) -> Floats:
+    """Features in float64, before they are centred."""
+    values = features.astype(np.float64)
+    if low is not None and high is not None:
+        np.clip(values, low, high, out=values)
+    return kind.shape(values)
 
 
 def _moments(pieces: Callable[[], Iterator[Floats]]) -> tuple[Floats, Floats]:
@@ -227,8 +257,7 @@ def _moments(pieces: Callable[[], Iterator[Floats]]) -> tuple[Floats, Floats]:
 def _quantiles(features: Features, tail: float) -> tuple[Floats, Floats]:
     shares = np.array([tail, 1 - tail])
     ends = np.zeros((features.shape[1], 2))
-    for column in range(features.shape[1]):
-        values = features[:, column]
+    for column, values in storage.columns(features):
         if np.isnan(values).any():
             values = values[~np.isnan(values)]
         if values.size:

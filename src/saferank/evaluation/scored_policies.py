@@ -40,13 +40,8 @@ class Part:
 
 def parts(data: RankingData, documents: int = DOCUMENTS_AT_A_TIME) -> Iterator[Part]:
     """The data from its first query to its last, about `documents` at a time, without copying."""
-    first = 0
-    while first < data.queries:
-        wanted = data.offsets[first] + documents
-        last = int(np.searchsorted(data.offsets, wanted, side="right")) - 1
-        last = min(max(last, first + 1), data.queries)
+    for first, last in flat.query_ranges(data.offsets, documents):
         yield _slice(data, first, last)
-        first = last
 
 
 def _slice(data: RankingData, first: int, last: int) -> Part:

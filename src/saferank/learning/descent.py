@@ -18,6 +18,7 @@ from torch import nn
 from saferank._core.flat import Floats, Ints, gather
 from saferank._core.progress import bar
 from saferank._core.seeds import generator
+from saferank._core.storage import take
 from saferank.data import RankingData
 from saferank.errors import require
 from saferank.learning.adam import Adam
@@ -186,7 +187,7 @@ class Training:
 
     def _step(self, queries: Ints) -> None:
         positions, offsets = gather(self.train.data.offsets, queries)
-        outputs = forward(self.module, self.train.data.features[positions])
+        outputs = forward(self.module, take(self.train.data.features, positions))
         place = QueryBlock(queries, positions, offsets)
         scores = self.train.total(joined(outputs), positions)
         judged = self.train.goal.value_and_gradient(scores, place, self.risks.sum(axis=0))

@@ -17,7 +17,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import expit
 
-from saferank._core import flat
+from saferank._core import flat, storage
 from saferank._core.flat import Floats, Ints
 from saferank._core.seeds import derive, generator
 from saferank._core.value_slope import Curved
@@ -83,7 +83,7 @@ def cross_fitted(
         others = np.flatnonzero((fold != number) & (counts.sessions > 0))
         inside = flat.gather(data.offsets, np.flatnonzero(fold == number))[0]
         fitted = _fit(scaled, others, clicks, scorer, settings, derive(seed, number))
-        predicted[inside] = fitted(scaled.features[inside])
+        predicted[inside] = fitted(storage.take(scaled.features, inside))
     return predicted
 
 

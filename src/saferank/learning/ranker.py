@@ -14,11 +14,13 @@ import numpy as np
 import pyarrow as pa
 from scipy.special import expit
 
+from saferank._core import storage
 from saferank._core.display import html_summary
 from saferank._core.files import atomic_folder, read_json, write_json
-from saferank._core.flat import Floats, Ints, top
+from saferank._core.flat import Floats, Ints, query_ranges, top
 from saferank._core.records import convert
 from saferank.data import RankingData, Scaling
+from saferank.data.encoding import has_gaps
 from saferank.data.features import FeatureSchema, listed
 from saferank.data.frames import ArrowTable
 from saferank.data.items.tables import ItemsSource, read_items, read_rows
@@ -115,7 +117,7 @@ class Ranker:
         self, features: Features, offsets: Ints, production: Floats | None = None
     ) -> Floats:
         """The same of documents whose features are the ranker's own, in its order."""
-        scores = self.scorer.scores(self.scaling.apply(features, offsets))
+        scores = self._own_scores(features, offsets)
         if not self.adds_production:
             return scores
         if production is None:
@@ -123,6 +125,18 @@ class Ranker:
                 "`production` scores must be with the items: this ranker adds to them."
             )
         return scores + production / self.production_temperature
+
+    def _own_scores(self, features: Features, offsets: Ints) -> Floats:
+        """The scorer's, some queries at a time: scaled features are never all there."""
+        if len(features) <= storage.ROWS:
+            return self.scorer.scores(self.scaling.apply(features, offsets))
+        scores = np.empty(len(features))
+        for first, last in query_ranges(offsets, storage.ROWS):
+            cuts = offsets[first : last + 1]
+            rows = slice(int(cuts[0]), int(cuts[-1]))
+            scores[rows] = self.scorer.scores(self.scaling.apply(features[rows], cuts - cuts[0]))
+            storage.release(features[rows])
+        return scores
 
     def _row_scores(self, table: ArrowTable) -> Floats:
         schema = None if self.provenance.method == LIGHTGBM else self.features
@@ -149,7 +163,7 @@ class Ranker:
         """What a user should know of data that is not as in training, one sentence each."""
         matched = self._matched(data)
         unknown = [] if data.schema.is_numbered else data.schema.unknown_to(self.features)
-        gaps = np.asarray(np.isnan(matched.features).any(axis=0))
+        gaps = has_gaps(matched.features)
         gaps[list(self._knows_gaps())] = False
         sentences = []
         if unknown and self.provenance.method != LIGHTGBM:

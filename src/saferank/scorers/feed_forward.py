@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from saferank._core.flat import Floats, Ints
 from saferank._core.kernels import kernel, parallel_kernel
+from saferank._core.storage import map_rows
 from saferank.data.ranking import Features
 from saferank.errors import require
 
@@ -70,6 +71,9 @@ class FlatNetwork(NamedTuple):
         width = int(self.sizes[0])
         fits = features.ndim == 2 and features.shape[1] == width
         require(fits, "features", f"of shape (documents, {width})", features.shape)
+        return map_rows(self._some, features)
+
+    def _some(self, features: Features) -> Floats:
         scores = np.empty(len(features))
         rows = np.ascontiguousarray(features, dtype=np.float32)
         _score_all(len(features), rows, self.sizes, self.parameters, scores)

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from saferank._core.flat import Floats
 from saferank._core.seeds import generator
+from saferank._core.storage import release
 from saferank._core.threads import run_all
 from saferank.data.ranking import Features
 from saferank.errors import InputError, require
@@ -224,11 +225,13 @@ def _in_pieces(call: Callable[[int], Any], pieces: int) -> list[Any]:
 
 def forward(module: nn.Module, features: Features) -> list[Tensor]:
     """Outputs of the module, piece by piece."""
-    tensor = torch.from_numpy(features)
-    starts = range(0, max(tensor.shape[0], 1), _ROWS)
+    starts = range(0, max(len(features), 1), _ROWS)
 
     def piece(index: int) -> Tensor:
-        output: Tensor = module(tensor[starts[index] : starts[index] + _ROWS])
+        rows = features[starts[index] : starts[index] + _ROWS]
+        # torch warns of arrays that cannot be written, such as mapped files
+        output: Tensor = module(torch.from_numpy(rows if rows.flags.writeable else rows.copy()))
+        release(rows)
         return output.reshape(-1)
 
     return _in_pieces(piece, len(starts))

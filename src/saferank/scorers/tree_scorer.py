@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from saferank._core.flat import Floats
+from saferank._core.storage import map_rows
 from saferank.data.features import FeatureSchema
 from saferank.data.ranking import Features
 from saferank.errors import InputError, MissingExtraError, require
@@ -118,6 +119,9 @@ class TreeScorer:
 
     def scores(self, features: Features) -> Floats:
         """One score per document."""
+        return map_rows(self._some, features)
+
+    def _some(self, features: Features) -> Floats:
         return walk(np.ascontiguousarray(features, dtype=np.float32), self._nodes, self._slots)
 
     def copy(self) -> Self:

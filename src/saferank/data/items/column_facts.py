@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from saferank.data.encoding import LEAST_DOCUMENTS, MOST_LEVELS
+from saferank.data.encoding import LEAST_DOCUMENTS, MOST_LEVELS, has_gaps
 from saferank.data.features import Feature
 from saferank.data.ranking import Features, RankingData
 
@@ -100,7 +100,7 @@ def feature_sentences(data: RankingData) -> list[str]:
     if data.schema.is_numbered and not data.left_out:
         return []
     kinds = Counter(feature.kind for feature in data.schema.features)
-    gaps = sum(bool(np.isnan(data.features[:, place]).any()) for place in range(data.width))
+    gaps = int(has_gaps(data.features).sum())
     listed = ", ".join(
         f"{count} {_PLURAL[kind] if count > 1 else kind}" for kind, count in kinds.items()
     )

@@ -17,7 +17,7 @@ import pyarrow.csv
 from saferank._core.flat import Array
 from saferank.data.features import Feature, Kind
 from saferank.data.frames import is_text, plain_array
-from saferank.data.matching import codes_between, values_under
+from saferank.data.matching import codes_between
 from saferank.data.ranking import Features
 
 MANY_TEXTS: Final = 1000
@@ -41,8 +41,8 @@ class ColumnReader(Protocol):
     def feature(self) -> Feature | str:
         """The feature that it is, or why it is none."""
 
-    def settle(self, values: Features) -> Features | None:
-        """All values as the feature has them; None: as they were read."""
+    def codes(self) -> Features | None:
+        """What each value that was read becomes, now that all are known; None: itself."""
 
 
 def kind_of_type(kind: pa.DataType) -> Kind | None:
@@ -93,9 +93,8 @@ class _Plain:
         """The feature."""
         return Feature(self.name, self.kind)
 
-    def settle(self, values: Features) -> Features | None:
+    def codes(self) -> Features | None:
         """As they were read."""
-        del values
         return None
 
 
@@ -139,12 +138,12 @@ class _Categories:
         texts = sorted(self.numbers, key=lambda text: (-self.counts[self.numbers[text]], text))
         return tuple(texts)
 
-    def settle(self, values: Features) -> Features | None:
-        """The values as places among the feature's categories."""
+    def codes(self) -> Features | None:
+        """Places among the feature's categories."""
         feature = self.feature()
         if isinstance(feature, str):
             return None
-        return values_under(codes_between(tuple(self.numbers), feature.categories), values)
+        return codes_between(tuple(self.numbers), feature.categories)
 
 
 def floats(column: pa.Array) -> Array:

@@ -8,13 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from saferank._core import storage
 from saferank._core.flat import Array, Ints
 from saferank.data.features import Feature, FeatureSchema
 from saferank.data.frames import is_text, plain_array
 from saferank.data.ids import check_texts, from_words
 from saferank.data.items.column_readers import floats, is_number, reader_of, singles
 from saferank.data.items.table_layout import IDS, LIST, Layout
-from saferank.data.letor.reading import LIMIT
+from saferank.data.matching import values_under
 from saferank.data.ranking import Features, RankingData
 from saferank.errors import InputError, require
 
@@ -26,7 +27,7 @@ class TableBuilder:
         self.layout, self.rows = layout, 0
         self.ids: dict[str, list[pa.Array]] = {name: [] for name in IDS}
         self.values: dict[str, list[Array]] = {name: [] for name in layout.values}
-        self.features: list[Features] = []
+        self.features, self.capacity = storage.RowStack(), storage.capacity()
         self.readers = [
             reader_of(name, layout.kinds[name], layout.expected.get(own))
             for name, own in layout.features.items()
@@ -41,8 +42,9 @@ class TableBuilder:
         listed = self.layout.listed
         block = self._matrix(batch) if listed is None else self._lists(batch.column(listed))
         taken = (self.rows + block.shape[0]) * block.shape[1] * 4
-        require(taken <= LIMIT, self.layout.table, f"features of at most {LIMIT} bytes", taken)
-        self.features.append(block)
+        limit = self.capacity
+        require(taken <= limit, self.layout.table, f"features of at most {limit} bytes", taken)
+        self.features.add(block)
         self.rows += batch.num_rows
 
     def _identities(self, name: str, column: pa.Array) -> pa.Array:
@@ -83,7 +85,7 @@ class TableBuilder:
     def _lists(self, column: pa.Array) -> Features:
         column = column.cast(pa.large_list(column.type.value_type))
         lengths = pc.list_value_length(column).fill_null(-1).to_numpy(zero_copy_only=False)
-        width = self.features[0].shape[1] if self.features else int(lengths[0])
+        width = self.features.width if self.rows else int(lengths[0])
         ragged = (lengths != width) | (lengths < 0)
         if ragged.any():
             row = int(np.argmax(ragged))
@@ -110,7 +112,7 @@ class TableBuilder:
         self._check_pairs(query, document, query_ids, doc_ids)
         order = np.argsort(query, kind="stable")
         values = {name: np.concatenate(parts)[order] for name, parts in self.values.items()}
-        features, schema, dropped = self._settled(_in_order(self.features, order))
+        features, schema, dropped = self._settled(self.features.matrix(order))
         data = RankingData(
             features,
             np.concatenate([[0], np.cumsum(np.bincount(query))]),
@@ -137,14 +139,20 @@ class TableBuilder:
             if isinstance(feature, str):
                 dropped.append((own, feature))
                 continue
-            values = reader.settle(features[:, place])
-            if values is not None:
-                features[:, place] = values
             kept.append(place)
             described.append(feature)
+        self._recode(features, kept)
         if dropped:
-            features = np.ascontiguousarray(features[:, kept])
+            features = storage.take_columns(features, kept)
         return features, FeatureSchema(tuple(described)), dropped
+
+    def _recode(self, features: Features, places: list[int]) -> None:
+        """Categories get the numbers that they have now that all of them are known."""
+        codes = {place: self.readers[place].codes() for place in places}
+        changed = {place: own for place, own in codes.items() if own is not None}
+        for _, rows in storage.pieces(features) if changed else ():
+            for place, own in changed.items():
+                rows[:, place] = values_under(own, rows[:, place])
 
     def _check_pairs(self, query: Ints, document: Ints, query_ids: Array, doc_ids: Array) -> None:
         pair = query * doc_ids.size + document
@@ -172,17 +180,3 @@ def _encoded(parts: list[pa.Array], spelled: bool) -> tuple[Ints, Array]:
         ids, _ = from_words(np.array([word.encode() for word in distinct.to_pylist()]))
         return codes, ids
     return codes, np.array(distinct.to_pylist(), dtype=np.str_)
-
-
-def _in_order(blocks: list[Features], order: Ints) -> Features:
-    """The rows of all blocks in one matrix; a block is given back as soon as it is copied."""
-    matrix = np.empty((order.size, blocks[0].shape[1]), dtype=np.float32)
-    place = np.empty_like(order)
-    place[order] = np.arange(order.size)
-    row = 0
-    blocks.reverse()
-    while blocks:
-        block = blocks.pop()
-        matrix[place[row : row + block.shape[0]]] = block
-        row += block.shape[0]
-    return matrix

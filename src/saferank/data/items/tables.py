@@ -20,6 +20,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from saferank._core.flat import Ints
+from saferank._core.storage import allowed_memory
 from saferank.data.damage import refuse_damaged
 from saferank.data.features import FeatureSchema, Kind
 from saferank.data.frames import ArrowTable, as_arrow, is_table
@@ -37,6 +38,8 @@ TEXT: Final = tuple(
     end + gz for end in (".txt", ".letor", ".svm", ".svmlight", ".dat") for gz in ("", ".gz")
 )
 _ROWS: Final = 1 << 14
+_READ_AHEAD: Final = 1 << 20
+"""Bytes of each column."""
 
 ItemsSource = str | os.PathLike[str] | ArrowTable | ItemTables
 
@@ -156,7 +159,8 @@ def _built(
 
 
 def _read_parquet(path: Path, columns: Columns, schema: FeatureSchema | None) -> Read:
-    file = pq.ParquetFile(path)
+    # read ahead only where memory is no matter
+    file = pq.ParquetFile(path, pre_buffer=allowed_memory() is None, buffer_size=_READ_AHEAD)
     opened = _Opened(file.schema_arrow, file.iter_batches(batch_size=_ROWS))
     return _built(str(path), opened, columns, schema)
 

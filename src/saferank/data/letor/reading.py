@@ -24,7 +24,7 @@ from typing import Final
 
 import numpy as np
 
-from saferank._core import flat
+from saferank._core import flat, storage
 from saferank._core.flat import Array, Ints
 from saferank._core.progress import Advance, bar
 from saferank.data.ids import differs, from_words, joined, words_at
@@ -37,7 +37,6 @@ from saferank.errors import InputError, require
 
 VERSION: Final = 1
 """Rises when the same text would be read as other arrays: caches are then rebuilt."""
-LIMIT: Final = 1 << 35
 
 _EXPECTED: Final = {
     kernels.LABEL: "a label that is a finite number, at least 0",
@@ -56,7 +55,7 @@ def read_letor(
     features: int | None = None,
     sort: bool = False,
     beyond: float | None = None,
-    limit: int = LIMIT,
+    limit: int | None = None,
 ) -> RankingData:
     """Read a LETOR file; see the module for the rules.
 
@@ -72,7 +71,8 @@ def read_letor(
         What takes the place, with their sign, of values beyond float32 (Istella has some); by
         default they are errors.
     limit
-        Bytes of features that may be taken.
+        Bytes of features that may be taken; by default 32 GiB, or with a limit of memory what the
+        disk has free.
 
     Returns
     -------
@@ -99,7 +99,7 @@ def read_letor(
     rules = Rules(features is not None, np.float32(np.inf if beyond is None else beyond))
     with _reading(source, passes=2) as advance:
         survey = _survey(source, advance)
-        _check_size(source, survey, features, limit)
+        _check_size(source, survey, features, storage.capacity() if limit is None else limit)
         text = _Text(source, survey, survey.width if features is None else features)
         text.fill(rules, advance)
     return text.data(sort)
@@ -174,7 +174,7 @@ class _Text:
 
     def __init__(self, path: Path, survey: _Survey, width: int) -> None:
         self.path, self.survey = path, survey
-        self.features = np.zeros((survey.total, width), dtype=np.float32)
+        self.features = storage.zeros((survey.total, width))
         self.labels = np.zeros(survey.total, dtype=np.float32)
         self.query_starts: list[Ints] = []
         self.query_words: list[Array] = []
@@ -190,6 +190,7 @@ class _Text:
             rows = self._rows(row, int(documents.sum()))
             self._fill_block(block, count - 1, rows, rules, line)
             self._note_ids(block, rows, row)
+            storage.release(rows.features)
             row += int(documents.sum())
             line += self.survey.lines[count - 1]
         self._unchanged(count == len(self.survey.cuts))
@@ -311,7 +312,7 @@ class _Text:
         queries = np.unique(first_run)
         sizes = np.bincount(first_run, weights=np.diff(offsets)).astype(np.int64)[queries]
         return RankingData(
-            self.features[order],
+            storage.take(self.features, order),
             np.concatenate([[0], np.cumsum(sizes)]),
             self.labels[order],
             query_ids[queries],

@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
-from saferank.errors import require
+from saferank._core.storage import allowed_memory, parse_size
 
 SHARE_OF_MEMORY = 0.6
 _BUFFERS = 0.75
-_SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([KMGT]i?B)\s*$", re.IGNORECASE)
+_BESIDE_DATA = 0.25
+"""Of the memory that a process is limited to, for an engine that works beside its arrays."""
 
 
 def memory_limit(asked: str | None) -> str:
-    """What an engine may use: as asked, else a share of this machine's memory.
+    """What an engine may use: as asked, else a share of the process's or the machine's memory.
 
     >>> memory_limit("4GB")
     '4000MB'
     """
+    allowed = allowed_memory()
+    if asked is None and allowed is not None:
+        return f"{max(int(_BESIDE_DATA * allowed / 1e6), 50)}MB"
     if asked is None:
         return f"{int(SHARE_OF_MEMORY * _machine_memory() / 1e6)}MB"
-    match = _SIZE.match(asked)
-    require(match is not None, "memory", "a size such as 4GB or 500MB", asked)
-    assert match is not None
-    unit = match[2].upper()
-    power = "KMGT".index(unit[0]) + 1
-    size = float(match[1]) * (1024**power if "I" in unit else 1000**power)
-    require(size >= 50e6, "memory", "at least 50MB", asked)
-    return f"{int(size / 1e6)}MB"
+    return f"{int(parse_size(asked) / 1e6)}MB"
 
 
 def buffer_limit(asked: str | None) -> str:
