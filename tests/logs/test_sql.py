@@ -16,6 +16,7 @@ from saferank.counts.feedback import Feedback
 from saferank.counts.hashing import Hash
 from saferank.logs.conditions import filtered
 from saferank.logs.feedback_columns import FeedbackColumns
+from saferank.logs.log_reading import LogReading
 from saferank.logs.repeats import rank_spans
 from saferank.logs.schema import read_log
 from saferank.logs.tally import sessions, tally
@@ -42,10 +43,12 @@ def _columns(text: str, dialect: str) -> FeedbackColumns:
 
 def expressions(dialect: str) -> dict[str, Any]:
     hashed = Hash(0.2, 0, dialect)
-    by_session = read_log(filtered(SESSIONS, ["day>=2026-01-31"]), top=10, hashed=hashed)
+    by_session = read_log(
+        filtered(SESSIONS, ["day>=2026-01-31"]), LogReading(top=10), hashed=hashed
+    )
     return {
         "rows": tally(read_log(filtered(ROWS, ["device=mobile"]))),
-        "rows_in_parts": tally(read_log(NUMBERS, sessions=False, hashed=hashed)),
+        "rows_in_parts": tally(read_log(NUMBERS, LogReading(use_sessions=False), hashed=hashed)),
         "summed": tally(read_log(SUMMED)),
         "summed_in_parts": tally(read_log(PARTS)),
         "values": tally(read_log(VALUES, feedback=_columns("revenue<=200", dialect))),

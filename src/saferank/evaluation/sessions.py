@@ -19,6 +19,7 @@ from saferank.estimators.session_form import SessionScore
 from saferank.evaluation.intervals import QueryScores
 from saferank.logs.engines.running import Engine, opened
 from saferank.logs.feedback_columns import FeedbackColumns
+from saferank.logs.log_reading import LogReading
 from saferank.logs.schema import read_log
 from saferank.logs.sources import LogName, find
 
@@ -96,9 +97,7 @@ def shown_rows(engine: Engine, rows: LogRows, ranks: int) -> Any:
     """What each session (to judge by) showed: session_id, query_key, doc_key, rank, clicked."""
     read = read_log(
         engine.read(find(rows.log)),
-        columns=rows.columns,
-        top=ranks,
-        rank_from=rows.rank_from,
+        LogReading(rows.columns, top=ranks, rank_from=rows.rank_from),
         feedback=FeedbackColumns.of(rows.feedback, _seed(rows.split)),
     )
     require(read.has_sessions, "log", "rows with a `session_id`", "rows without it")

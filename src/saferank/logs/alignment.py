@@ -24,6 +24,7 @@ from saferank.data.ids import check_texts
 from saferank.errors import InputError, require
 from saferank.logs.counting import EngineChoice
 from saferank.logs.engines.running import DuckDB, opened
+from saferank.logs.log_reading import LogReading
 from saferank.logs.parts import Parts
 from saferank.logs.schema import BEYOND, read_log
 from saferank.logs.stored_parts import SUMS, parts_of
@@ -419,7 +420,8 @@ def _counted_items(table: Any) -> RankingData:
 def _check_rows(table: Any) -> None:
     """Counts may come from elsewhere: every row must keep the rules of a summed log."""
     # a column `click` beside them would make it a log of rows, whose counts nobody looks at
-    log = read_log(table, columns={name: name for name in SUMS}, sessions=False)
+    reading = LogReading(columns={name: name for name in SUMS}, use_sessions=False)
+    log = read_log(table, reading)
     bad = log.source.filter(log.source.place < BEYOND).limit(1).to_pyarrow().to_pylist()
     if bad:
         place = bad[0].pop("place")

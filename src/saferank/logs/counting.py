@@ -24,6 +24,7 @@ from saferank.logs.drawn_parts import draw
 from saferank.logs.engines.running import DuckDB, Engine, opened
 from saferank.logs.exclusions import ExclusionList, Exclusions
 from saferank.logs.feedback_columns import FeedbackColumns, counted_feedback, worth_facts
+from saferank.logs.log_reading import LogReading
 from saferank.logs.parts import Parts
 from saferank.logs.repeats import find_repeats
 from saferank.logs.said_sessions import check_enough_sessions
@@ -64,19 +65,6 @@ class EngineChoice:
     spill: Path | None = None
     hive: str | None = None
     """Whose values count where folders and files have the same column: "folders" or "columns"."""
-
-
-@dataclass(frozen=True)
-class LogReading:
-    """Which rows of a log are read, and how; see `count`."""
-
-    columns: Mapping[str, str] | None = None
-    where: Sequence[str] = ()
-    top: int | None = None
-    use_sessions: bool = True
-    rank_from: int = 1
-    exclude: ExclusionList | None = None
-    feedback: str | Feedback = CLICKS
 
 
 def count(
@@ -236,10 +224,7 @@ def count_rows(
             before, table = table.count(), excluded.without(table, names, running)
         read = read_log(
             table,
-            columns=reading.columns,
-            sessions=reading.use_sessions,
-            top=reading.top,
-            rank_from=reading.rank_from,
+            reading,
             hashed=Hash(judge, seed, running.name) if judge else None,
             parts=bool(judge),
             feedback=None if wanted is None else replace(wanted, engine=running.name),
@@ -255,18 +240,29 @@ def count_rows(
             if read.summed:
                 check_enough_sessions(read.kept(tallied), by_query)
         report = _report(running, tallied, by_query, read)
-        said = counted_feedback(metadata_of(source)) if read.summed else CLICKS
-        report = replace(
-            report,
-            feedback=said if wanted is None else wanted.feedback,
-            **worth_facts(running, read, wanted),
-        )
-        if before is not None:
-            report = replace(report, excluded=_number(running, before) - report.rows)
-        if read.has_sessions and report.sessions:
-            report = replace(report, repeats=find_repeats(running, read, report.sessions))
+        report = replace(report, feedback=_feedback(wanted, read, source))
+        report = _with_facts(report, running, read, wanted, before)
         sketches = _sketches(running, table, names, read, source, report)
         yield Counted(report, running, local, tallied, by_query, read, split, folder, sketches)
+
+
+def _feedback(wanted: FeedbackColumns | None, log: Log, source: sources.Source) -> Feedback:
+    """What is counted: as asked for, or as counts say of themselves."""
+    if wanted is not None:
+        return wanted.feedback
+    return counted_feedback(metadata_of(source)) if log.summed else CLICKS
+
+
+def _with_facts(
+    report: CountReport, running: Engine, log: Log, wanted: FeedbackColumns | None, before: Any
+) -> CountReport:
+    """The report with what takes a look of its own: values, exclusions, repeats."""
+    report = replace(report, **worth_facts(running, log, wanted))
+    if before is not None:
+        report = replace(report, excluded=_number(running, before) - report.rows)
+    if log.has_sessions and report.sessions:
+        report = replace(report, repeats=find_repeats(running, log, report.sessions))
+    return report
 
 
 def _check_columns(

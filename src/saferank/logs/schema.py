@@ -15,9 +15,9 @@ from typing import Any
 from saferank.counts.hashing import Hash
 from saferank.errors import InputError, require
 from saferank.logs.feedback_columns import Check, FeedbackColumns
+from saferank.logs.log_reading import HIGHEST_RANK, LogReading
 
 BEYOND = 0
-HIGHEST_RANK = 2**31 - 1
 LEAST_PROPENSITY = 1e-9
 MOST = 2**62
 
@@ -28,6 +28,7 @@ NAMES = (
     *_ALWAYS, *_ROWS, *_SUMMED, "part", "session_id", "sessions", "propensity", "user_id", "day",
 )  # fmt: skip
 _DAYS = ("date", "timestamp", "time")
+_ALL = LogReading()
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,77 +91,107 @@ def columns_of(
     return {name: mapping.get(name, name) for name in named}
 
 
+@dataclass(frozen=True)
+class _Form:
+    """Which of its columns a log has, and what they are taken for."""
+
+    names: Mapping[str, str]
+    summed: bool
+    has_ids: bool
+    """Whether rows tell their session."""
+    has_sessions: bool
+    """Whether that is to be used for more than the part of a row."""
+    has_users: bool
+    recorded: bool
+    """Whether propensities were recorded."""
+
+    @classmethod
+    def of(cls, table: Any, reading: LogReading, feedback: FeedbackColumns | None) -> _Form:
+        """The form of a table; `InputError` where it has none."""
+        there, given = table.columns, dict(reading.columns or {})
+        names = columns_of(given, feedback)
+        summed = feedback is None and _is_summed(there, names, given)
+        if feedback is not None:
+            _check_rows(there, names)
+            feedback.check(there, names)
+        ids = not summed and names["session_id"] in there
+        return cls(
+            names=names,
+            summed=summed,
+            has_ids=ids,
+            has_sessions=reading.use_sessions and ids,
+            has_users=not summed and names["user_id"] in there,
+            # a column of that name may be something else in a log: taken only where it is named
+            recorded=names["propensity"] in there and (summed or "propensity" in given),
+        )
+
+    def wanted(self, table: Any, parts: bool, feedback: FeedbackColumns | None) -> list[str]:
+        """The columns that are taken as they are, by saferank's names."""
+        maybe = ("user_id",) if not self.summed else ("part",) if parts else ()
+        return [
+            *_ALWAYS,
+            *(_SUMMED if self.summed else _ROWS if feedback is None else ()),
+            *(["session_id"] if self.has_sessions else []),
+            *(["propensity"] if self.recorded else []),
+            *(name for name in maybe if self.names[name] in table.columns),
+        ]
+
+    def derived(
+        self, table: Any, hashed: Hash | None, feedback: FeedbackColumns | None
+    ) -> dict[str, Any]:
+        """The columns that are computed: kinds of feedback, day, unit, and the part of a row."""
+        more = {} if feedback is None else feedback.columns(table, self.names)
+        day = day_of(table, self.names["day"])
+        if day is not None:
+            more["day"] = day
+        if self.has_users:
+            more["unit"] = unit_of(table, self.names)
+        if hashed is not None and not self.has_sessions:
+            own = more.get("unit", table[self.names["session_id"]] if self.has_ids else None)
+            more["judged"] = hashed.chooses(identity(own, "session_id"))
+        return more
+
+
 def read_log(
     table: Any,
+    reading: LogReading = _ALL,
     *,
-    columns: Mapping[str, str] | None = None,
-    sessions: bool = True,
-    top: int | None = None,
-    rank_from: int = 1,
     hashed: Hash | None = None,
     parts: bool = True,
     feedback: FeedbackColumns | None = None,
 ) -> Log:
     """A user's Ibis table as a `Log`; `InputError` when columns lack or have unfit types.
 
-    With `sessions=False` a `session_id` tells the part of a row (`hashed`) and nothing else. `top`
-    cuts at that rank, counted from 1 whatever the log's first rank (`rank_from`) is. With
-    `parts=False` counts in parts are taken together. `feedback` is what is counted of a row log in
-    place of its clicks.
+    `hashed` tells the part of a row by its session. With `parts=False` counts in parts are taken
+    together. `feedback` is what is counted of a row log in place of its clicks, as `reading` says.
+    Its conditions and exclusions were applied before.
     """
-    top_rule = f"at least 1 and below {HIGHEST_RANK}"
-    require(top is None or 1 <= top < HIGHEST_RANK, "top", top_rule, top)
-    require(rank_from in (0, 1), "rank_from", "0 or 1", rank_from)
-    names = columns_of(columns, feedback)
-    summed = feedback is None and _is_summed(table.columns, names, dict(columns or {}))
-    if feedback is not None:
-        _check_rows(table.columns, names)
-        feedback.check(table.columns, names)
-    ids = not summed and names["session_id"] in table.columns
-    has_sessions = sessions and ids
-    has_users = not summed and names["user_id"] in table.columns
-    hashed = hashed if ids or has_users else None
-    maybe = ("user_id",) if not summed else ("part",) if parts else ()
-    # a column of that name may be something else in a log: it is taken only where it is named
-    recorded = names["propensity"] in table.columns and (summed or "propensity" in (columns or {}))
-    wanted = [
-        *_ALWAYS,
-        *(_SUMMED if summed else _ROWS if feedback is None else ()),
-        *(["session_id"] if has_sessions else []),
-        *(["propensity"] if recorded else []),
-        *(name for name in maybe if names[name] in table.columns),
-    ]
-    more = {} if feedback is None else feedback.columns(table, names)
-    day = day_of(table, names["day"])
-    if day is not None:
-        more["day"] = day
-    if has_users:
-        more["unit"] = unit_of(table, names)
-    if hashed is not None and not has_sessions:
-        own = more.get("unit", table[names["session_id"]] if ids else None)
-        more["judged"] = hashed.chooses(identity(own, "session_id"))
-    source = table.select(**{name: table[names[name]] for name in wanted}, **more)
-    if summed:
-        values, broken = _summed_checks(source, rank_from)
+    reading.check()
+    form = _Form.of(table, reading, feedback)
+    hashed = hashed if form.has_ids or form.has_users else None
+    wanted, more = form.wanted(table, parts, feedback), form.derived(table, hashed, feedback)
+    source = table.select(**{name: table[form.names[name]] for name in wanted}, **more)
+    if form.summed:
+        values, broken = _summed_checks(source, reading.rank_from)
     else:
-        values, broken = _row_checks(source, has_sessions, rank_from, feedback)
+        values, broken = _row_checks(source, form.has_sessions, reading.rank_from, feedback)
     values |= {name: source[name] for name in ("unit", "judged") if name in more}
-    if recorded:
-        values["propensity"], bad_propensity = _propensity(source, summed)
+    if form.recorded:
+        values["propensity"], bad_propensity = _propensity(source, form.summed)
         broken.append(bad_propensity)
-    values = _placed(values, broken, top)
+    values = _placed(values, broken, reading.top)
     rules = tuple(rule for _, rule in broken)
-    if has_sessions:
+    if form.has_sessions:
         rules = (*rules, "a session must show one document at a rank")
     return Log(
         table=source.select(**values),
         source=source.mutate(place=values["place"]),
         rules=rules,
-        summed=summed,
-        has_sessions=has_sessions,
+        summed=form.summed,
+        has_sessions=form.has_sessions,
         hashed=hashed,
         users=source.select(**values, user_id=source.user_id) if "user_id" in wanted else None,
-        dated=None if day is None else source.select(**values, day=source.day),
+        dated=source.select(**values, day=source.day) if "day" in more else None,
     )
 
 

@@ -14,12 +14,13 @@ from saferank.counts.overlap import Overlap
 from saferank.data import RankingData
 from saferank.errors import InputError
 from saferank.logs.alignment import Alignment, align, arrays_of
-from saferank.logs.counting import Counted, EngineChoice, LogReading, count_rows
+from saferank.logs.counting import Counted, EngineChoice, count_rows
 from saferank.logs.exclusions import ExclusionList
 from saferank.logs.health import judgements, measures
 from saferank.logs.health.judgements import Finding
 from saferank.logs.health.measures import Rate
 from saferank.logs.health.robots import Robots, find_robots
+from saferank.logs.log_reading import LogReading
 from saferank.logs.sources import LogName
 
 Verdict = Literal["good", "usable with care", "not good enough"]
