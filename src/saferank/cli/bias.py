@@ -60,8 +60,9 @@ class _Fit:
     method: Annotated[
         str | None,
         typer.Option(
-            help="Insist on harvest or em (documents seen at several ranks; em with --items: "
-            "features) or policy. [default: what the log allows]"
+            help="Insist on harvest or em (documents seen at several ranks; em with --items: a "
+            "logistic model of features), matching (like features) or policy. [default: what the "
+            "log allows]"
         ),
     ] = None
     policy: PolicySaid = "auto"
@@ -69,7 +70,7 @@ class _Fit:
         str | None,
         typer.Option(
             help="With --items: linear, mlp or trees predicts relevance. [default: trees where "
-            "LightGBM is installed, else linear]",
+            "LightGBM is installed, else linear; of like features whichever predicts better]",
             show_default=False,
         ),
     ] = None
@@ -136,7 +137,9 @@ def _print(fit: FittedBias) -> None:
     heads, rows = columns(fit)
     sure = "with 95 % intervals"
     if fit.route == "features":
-        sure = "intervals hold only if relevance is as the features' model says"
+        sure = "intervals hold only if features say what production knew of relevance"
+        if fit.method == "em":
+            sure = "intervals hold only if relevance is as the features' model says"
     print_table(f"{fit.kind} bias by {fit.method}, {sure}", [say(head) for head in heads], rows)
     if fit.feedback.note():
         typer.echo(fit.feedback.note())

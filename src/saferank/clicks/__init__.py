@@ -3,6 +3,7 @@
 from saferank.clicks.bias import (
     FittedBias,
     KnownPolicy,
+    LikeDocuments,
     canonical,
     check_click_model,
     fit_position_bias,
@@ -23,6 +24,7 @@ __all__ = [
     "FittedBias",
     "IndependentUsers",
     "KnownPolicy",
+    "LikeDocuments",
     "Users",
     "adversarial",
     "canonical",

@@ -3,6 +3,7 @@
 from saferank.learning.bias_route import fit_bias
 from saferank.learning.descent import Settings
 from saferank.learning.learning import fit_relevance, learn
+from saferank.learning.like_features import like_documents
 from saferank.learning.provenance import Provenance
 from saferank.learning.ranked_lists import ranking_table as ranking_table
 from saferank.learning.ranker import Ranker
@@ -19,6 +20,7 @@ __all__ = [
     "fit_bias",
     "fit_relevance",
     "learn",
+    "like_documents",
     "load",
 ]
 

@@ -12,6 +12,7 @@ from saferank.clicks.bias.identifiability import WEAK_LINK, Identifiability, ide
 from saferank.counts import Counts
 from saferank.data import RankingData, Scaling
 from saferank.errors import InputError, require
+from saferank.learning.like_features import like_documents
 from saferank.learning.predicting import cross_fitted, default_scorer
 from saferank.policies.knowing import known_policy
 
@@ -45,8 +46,10 @@ def fit_bias(
     kind : "trust" or "position".
     policy : what is known of production's policy (`saferank.policies.SAID`): naming one takes that
         way; "auto" takes it where the log confirms a policy and documents do not tell as well.
-    method : "harvest" or "em" to insist on documents, or with `data` on features.
-    scorer : predicts relevance by features; by default trees where LightGBM is installed.
+    method : "harvest" or "em" to insist on documents; with `data` "matching" to insist on like
+        documents, or "em" on a logistic model of relevance.
+    scorer : predicts relevance by features; by default trees where LightGBM is installed (for like
+        documents: if they predict better than a linear one).
     reference, folds, seed, progress : as of `saferank.clicks.fit_position_bias`.
 
     Returns
@@ -74,7 +77,7 @@ def fit_bias(
     options: dict[str, Any] = {
         "reference": reference, "folds": folds, "seed": seed, "progress": progress,
     }  # fmt: skip
-    ways = _Ways(counts, data, kind, policy, scorer, seed)
+    ways = _Ways(counts, data, kind, policy, scorer, reference, seed)
     return FITS[kind](counts, **ways.insisted(method) if method else ways.chosen(), **options)
 
 
@@ -87,6 +90,7 @@ class _Ways:
     kind: str
     policy: str
     scorer: str | None
+    reference: int
     seed: int
 
     def insisted(self, method: str) -> dict[str, Any]:
@@ -95,6 +99,8 @@ class _Ways:
             return self._by_policy(self._known(), "")
         if method == "em" and self.data is not None:
             return {"method": method, "features": _encoded(self.data)}
+        if method == "matching":
+            return self._by_features("")
         return {"method": method}
 
     def chosen(self) -> dict[str, Any]:
@@ -111,9 +117,17 @@ class _Ways:
         if links.identified:
             return {}
         if self._describes():
-            assert self.data is not None
-            return {"features": _encoded(self.data)}
+            return self._by_features(links.finding)
         raise InputError(links.verdict)
+
+    def _by_features(self, why: str) -> dict[str, Any]:
+        if self.data is None or not self._describes():
+            raise InputError("`--items` must be given for like documents: features tell them.")
+        like = like_documents(
+            self.data, self.counts.part("learn"), scorer=self.scorer, reference=self.reference,
+            seed=self.seed,
+        )  # fmt: skip
+        return {"like": like, "why": why}
 
     def _describes(self) -> bool:
         return self.data is not None and self.data.width > 0

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import expit
 
 from saferank._core import flat, storage
@@ -70,19 +72,51 @@ def cross_fitted(
     >>> bool(np.corrcoef(predicted, world.labels)[0, 1] > 0.2)
     True
     """
-    scorer = default_scorer() if scorer is None else scorer
+    return cross_fitted_odds(
+        data,
+        Odds(*_expected_clicks(counts), counts.sessions > 0),
+        scorer=default_scorer() if scorer is None else scorer,
+        units=units,
+        settings=settings,
+        seed=seed,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Odds:
+    """What is predicted of each document, as odds of two sums, by queries that have any."""
+
+    above: Floats
+    below: Floats
+    seen: npt.NDArray[np.bool_]
+
+    def log_likelihood(self, logits: Floats) -> float:
+        """How well logits say the odds."""
+        both = self.above + self.below
+        return float(np.sum(self.above * logits - both * np.logaddexp(0, logits)))
+
+
+def cross_fitted_odds(
+    data: RankingData,
+    odds: Odds,
+    *,
+    scorer: str,
+    units: Ints | None = None,
+    settings: Settings = QUICK,
+    seed: int = 0,
+) -> Floats:
+    """Logits of odds, by a scorer that has not seen those of the document's unit."""
     require(scorer in SCORERS, "scorer", f"one of {', '.join(SCORERS)}", scorer)
     require(data.width > 0, "items", "documents with at least one feature", data.width)
     own = family(scorer)
     scaled = Scaling.fit(data, own.scaling, encode=own.encodes).apply(data)
     unit = np.arange(data.queries) if units is None else np.unique(units, return_inverse=True)[1]
     fold = generator(seed, "cross-fitting").permutation(int(unit.max()) + 1)[unit] % FOLDS
-    clicks = _expected_clicks(counts)
     predicted = np.zeros(data.documents)
     for number in range(FOLDS):
-        others = np.flatnonzero((fold != number) & (counts.sessions > 0))
+        others = np.flatnonzero((fold != number) & odds.seen)
         inside = flat.gather(data.offsets, np.flatnonzero(fold == number))[0]
-        fitted = _fit(scaled, others, clicks, scorer, settings, derive(seed, number))
+        fitted = _fit(scaled, others, odds, scorer, settings, derive(seed, number))
         predicted[inside] = fitted(storage.take(scaled.features, inside))
     return predicted
 
@@ -102,7 +136,7 @@ def _expected_clicks(counts: Counts) -> tuple[Floats, Floats]:
 def _fit(
     data: RankingData,
     queries: Ints,
-    clicks: tuple[Floats, Floats],
+    odds: Odds,
     scorer: str,
     settings: Settings,
     seed: int,
@@ -113,9 +147,8 @@ def _fit(
 
     def part(chosen: Ints) -> Part:
         own = flat.gather(data.offsets, chosen)[0]
-        clicked, expected = (values[own] for values in clicks)
-        loss = _odds(clicked, expected)
-        goal = PointwiseGoal(chosen.size, loss, 1 / max(float(expected.sum()), 1.0))
+        above, below = odds.above[own], odds.below[own]
+        goal = PointwiseGoal(chosen.size, _odds(above, below), 1 / max(float(below.sum()), 1.0))
         return Part(data.subset(chosen), goal)
 
     kind = family(scorer)

@@ -4,6 +4,7 @@ from saferank.clicks.bias.check import ClickModelCheck, check_click_model
 from saferank.clicks.bias.fit import METHODS, fit_position_bias, fit_trust_bias
 from saferank.clicks.bias.fitted import FittedBias
 from saferank.clicks.bias.known_policy import KnownPolicy
+from saferank.clicks.bias.like_documents import LikeDocuments
 from saferank.clicks.bias.misfit import Misfit
 from saferank.clicks.bias.scale import Canonical, canonical
 
@@ -13,6 +14,7 @@ __all__ = [
     "ClickModelCheck",
     "FittedBias",
     "KnownPolicy",
+    "LikeDocuments",
     "Misfit",
     "canonical",
     "check_click_model",

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from saferank._core import flat
-from saferank._core.flat import Array, Floats, Ints
+from saferank._core.flat import Floats, Ints
 from saferank.clicks.bias import fit_methods
 from saferank.clicks.bias.em import Cells
 from saferank.clicks.bias.fitted import FittedBias, Route
@@ -17,6 +17,7 @@ from saferank.clicks.bias.folds import Folds, make_folds
 from saferank.clicks.bias.harvest_trust import LEAST_SHOWN
 from saferank.clicks.bias.identifiability import Identifiability, identifiability
 from saferank.clicks.bias.known_policy import KnownPolicy
+from saferank.clicks.bias.like_documents import FeatureOverlap, LikeDocuments, group_impressions
 from saferank.clicks.bias.misfit import best_relevance, misfit
 from saferank.clicks.bias.scale import Canonical
 from saferank.clicks.bias.uncertainty import Uncertainty, uncertainty
@@ -24,8 +25,8 @@ from saferank.clicks.models import ClickModel
 from saferank.counts import Counts
 from saferank.errors import InputError, require
 
-Method = Literal["em", "harvest", "policy"]
-METHODS = ("em", "harvest", "policy")
+Method = Literal["em", "harvest", "policy", "matching"]
+METHODS = ("em", "harvest", "policy", "matching")
 
 
 def fit_position_bias(
@@ -34,6 +35,7 @@ def fit_position_bias(
     method: Method | None = None,
     features: npt.ArrayLike | None = None,
     policy: KnownPolicy | None = None,
+    like: LikeDocuments | None = None,
     why: str = "",
     reference: int = 1,
     folds: int = 50,
@@ -51,12 +53,15 @@ def fit_position_bias(
         `"harvest"` compares the clicks of documents seen at several ranks; it fits no relevance and
         so is not misled by documents that were shown rarely. `"em"` fits a relevance for each
         document or, with `features`, a logistic model of them. `"policy"` compares what a known
-        `policy` has put at each rank by chance. By default what is given decides: the policy, EM
-        with features, harvesting without either.
+        `policy` has put at each rank by chance, `"matching"` documents that features say are
+        `like`. By default what is given decides: the policy, like documents, EM with features,
+        harvesting without any.
     features
         Of shape (documents, features).
     policy
         What production is known to do; every list may then have been seen once.
+    like
+        What features say of documents (`saferank.learning.like_documents` predicts it).
     why
         Why this way was chosen, in one sentence that is printed with the fit.
     reference
@@ -84,7 +89,7 @@ def fit_position_bias(
     >>> fit_position_bias(seen).canonical.slope.round(6)
     array([1. , 0.5])
     """
-    how = _How(features, policy, why)
+    how = _How(features, policy, like, why)
     return _fit(
         counts, how, _Options("position", how.method(method), reference, folds, seed, progress)
     )
@@ -96,6 +101,7 @@ def fit_trust_bias(
     method: Method | None = None,
     features: npt.ArrayLike | None = None,
     policy: KnownPolicy | None = None,
+    like: LikeDocuments | None = None,
     why: str = "",
     reference: int = 1,
     folds: int = 50,
@@ -112,11 +118,13 @@ def fit_trust_bias(
     counts
         Sessions to fit to; of counts in parts, those to learn from.
     method
-        "harvest", "em" or "policy"; by default what the counts allow.
+        "harvest", "em", "policy" or "matching"; by default what is given decides.
     features
         One row per document, for the route through features.
     policy
         What production is known to do, for the route through its randomness.
+    like
+        What features say of documents, for the route through like ones.
     why
         Why this route was taken, in words; kept with the fit.
     reference
@@ -140,7 +148,7 @@ def fit_trust_bias(
     >>> fit.canonical.slope.round(2), fit.canonical.intercept.round(2)
     (array([1. , 0.5]), array([ 0.  , -0.05]))
     """
-    how = _How(features, policy, why)
+    how = _How(features, policy, like, why)
     return _fit(
         counts, how, _Options("trust", how.method(method), reference, folds, seed, progress)
     )
@@ -152,28 +160,41 @@ class _How:
 
     features: npt.ArrayLike | None
     policy: KnownPolicy | None
+    like: LikeDocuments | None
     why: str
 
     @property
     def route(self) -> Route:
         if self.policy is not None:
             return "policy"
-        return "documents" if self.features is None else "features"
+        return "documents" if self.features is None and self.like is None else "features"
+
+    def reason(self, cells: Cells) -> str:
+        """Why ranks are compared in this way, and how well that can be."""
+        if self.policy is not None:
+            return self.policy.why
+        if self.like is None:
+            return self.why
+        overlap = FeatureOverlap.of(group_impressions(self.like.place, cells.shown))
+        return " ".join(filter(None, (overlap.sentence, self.like.why, self.why)))
 
     def method(self, given: str | None) -> str:
         """The method that was asked for, if it can be, or the one for what was given."""
-        default = {"policy": "policy", "features": "em", "documents": "harvest"}[self.route]
+        by_features = "em" if self.like is None else "matching"
+        default = {"policy": "policy", "features": by_features, "documents": "harvest"}[self.route]
         method = given or default
         require(method in METHODS, "method", f"one of {METHODS}", method)
-        sane = self.route != "features" or method == "em"
-        require(sane, "method", "em where features describe relevance", method)
+        sane = self.route != "features" or method == by_features
+        require(sane, "method", f"{by_features} where features describe relevance", method)
         same = (method == "policy") == (self.route == "policy")
         require(same, "method", "policy if and only if a policy is given", method)
+        known = method != "matching" or self.like is not None
+        require(known, "method", "matching only where `like` documents are given", method)
         return method
 
-    def rows(self, counts: Counts, documents: Ints) -> tuple[Array | None, KnownPolicy | None]:
-        """What is known of some documents."""
-        features, policy = None, None
+    def rows(self, counts: Counts, documents: Ints) -> _How:
+        """The same of some documents."""
+        features, policy, like = None, None, None
         if self.features is not None:
             features = np.asarray(self.features)
             rule = f"{counts.documents} rows"
@@ -183,7 +204,11 @@ class _How:
             shape = self.policy.propensity.shape
             require(shape == counts.impressions.shape, "policy", "of the counts' documents", shape)
             policy = self.policy.rows(documents)
-        return features, policy
+        if self.like is not None:
+            size = self.like.place.size
+            require(size == counts.documents, "like", f"of {counts.documents} documents", size)
+            like = self.like.rows(documents)
+        return _How(features, policy, like, self.why)
 
 
 @dataclass(frozen=True)
@@ -209,18 +234,18 @@ class _Options:
         if route == "documents" and not links.identified:
             raise InputError(links.verdict)
 
-    def fit(
-        self, features: Array | None, policy: KnownPolicy | None, query: Ints
-    ) -> fit_methods.Fit:
+    def fit(self, how: _How, query: Ints) -> fit_methods.Fit:
         """The way to fit."""
         trust, reference, progress = self.trust, self.reference, self.progress
-        if policy is not None:
-            return fit_methods.known_policy(policy, query, trust=trust, reference=reference)
+        if how.policy is not None:
+            return fit_methods.known_policy(how.policy, query, trust=trust, reference=reference)
+        if how.like is not None:
+            return fit_methods.like_documents(how.like, trust=trust, reference=reference)
         if self.method == "harvest":
             return fit_methods.harvest(trust=trust, reference=reference)
-        if features is None:
+        if how.features is None:
             return fit_methods.em_by_document(trust=trust, reference=reference, progress=progress)
-        return fit_methods.em_by_features(features, trust=trust, reference=reference)
+        return fit_methods.em_by_features(how.features, trust=trust, reference=reference)
 
     def parts(self, cells: Cells, query: Ints, route: Route, cluster: Ints | None) -> Folds | None:
         """Parts of the log to leave out in turn: of users where they are known, else of queries."""
@@ -252,7 +277,8 @@ def _fit(counts: Counts, how: _How, options: _Options) -> FittedBias:
         np.ones(documents.size),
     )
     query = flat.query_of(counts.offsets)[documents]
-    fit = options.fit(*how.rows(counts, documents), query)
+    own = how.rows(counts, documents)
+    fit = options.fit(own, query)
     folds = options.parts(cells, query, how.route, counts.cluster)
     canonical, left_out = fit(cells, folds)
     model = options.model(canonical, links.shown)
@@ -280,7 +306,7 @@ def _fit(counts: Counts, how: _How, options: _Options) -> FittedBias:
         misfit=misfit(*cells[:2], model, seed=options.seed, refit=again),
         identifiability=links,
         route=how.route,
-        why=how.why if how.policy is None else how.policy.why,
+        why=own.reason(cells),
         impressions_per_document=float(cells.shown.sum() / documents.size),
     )
 

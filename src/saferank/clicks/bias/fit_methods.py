@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
-from saferank._core.flat import Array, Floats, Ints
+from saferank._core.flat import Floats, Ints
 from saferank._core.progress import bar
 from saferank.clicks.bias.em import (
     Cells,
@@ -23,6 +24,7 @@ from saferank.clicks.bias.harvest_position import harvest_position
 from saferank.clicks.bias.harvest_trust import harvest_trust
 from saferank.clicks.bias.known_policy import KnownPolicy, fit_known_policy
 from saferank.clicks.bias.left_out import estimates_without
+from saferank.clicks.bias.like_documents import LikeDocuments, fit_like_documents
 from saferank.clicks.bias.misfit import best_relevance
 from saferank.clicks.bias.scale import Canonical, LeftOut
 from saferank.errors import InputError
@@ -59,6 +61,13 @@ def known_policy(policy: KnownPolicy, query: Ints, *, trust: bool, reference: in
     )
 
 
+def like_documents(like: LikeDocuments, *, trust: bool, reference: int) -> Fit:
+    """Clicks of documents that features say are alike."""
+    return lambda cells, folds: fit_like_documents(
+        cells, like, trust=trust, reference=reference, folds=folds
+    )
+
+
 def em_by_document(*, trust: bool, reference: int, progress: bool | None) -> Fit:
     """EM with a relevance for each document, begun where harvesting ends."""
     begin = harvest(trust=trust, reference=reference)
@@ -77,7 +86,7 @@ def em_by_document(*, trust: bool, reference: int, progress: bool | None) -> Fit
     return lambda cells, folds: _repeat(fit, cells, folds, reference, progress)
 
 
-def em_by_features(features: Array, *, trust: bool, reference: int) -> Fit:
+def em_by_features(features: npt.ArrayLike, *, trust: bool, reference: int) -> Fit:
     """EM with relevance by features; parts are left out by one step of Fisher scoring."""
     x = standardised(features)
 

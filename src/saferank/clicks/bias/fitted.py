@@ -83,8 +83,10 @@ class FittedBias:
     def _sentences(self) -> list[str]:
         said = [self.verdict]
         said.append(self.uncertainty.sentence)
-        if self.route == "features" and self.uncertainty.known:
+        if self.route == "features" and self.method == "em" and self.uncertainty.known:
             said.append("Each such fit is one step of Fisher scoring from the fit of all.")
+        if self.method == "matching" and self.uncertainty.known:
+            said.append("They take what features predict as it is: its errors are not in them.")
         if self.uncertainty.known:
             said.append(self._precision())
         if self.method == "em" and self.route == "documents":
@@ -105,9 +107,14 @@ class FittedBias:
                 "Ranks are compared through production's policy, which puts documents there by "
                 f"chance.{why}"
             )
+        if self.method == "em":
+            return (
+                "Ranks are compared through documents with like features: this holds as far as "
+                f"relevance is a logistic function of the features. {links.finding}{why}"
+            )
         return (
-            "Ranks are compared through documents with like features: this holds as far as "
-            f"relevance is a logistic function of the features. {links.finding}{why}"
+            "Ranks are compared through documents with like features: this holds as far as the "
+            f"features say what production knew of relevance.{why}"
         )
 
     def _precision(self) -> str:
@@ -164,7 +171,7 @@ class FittedBias:
 
     def _identifiability(self) -> dict[str, Any]:
         links = self.identifiability.to_dict()
-        if self.route == "policy":
+        if self.route == "policy" or self.method == "matching":
             return {**links, "identified": True, "verdict": self.verdict}
         return links
 
