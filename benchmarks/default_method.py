@@ -39,6 +39,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "dr": {"method": "dr"},
     "safe-dr": {"method": "safe-dr"},
     "prpo": {"method": "prpo"},
+    "prpo-sharpened": {"method": "prpo-sharpened"},
     "prpo-floor": {"method": "prpo-floor"},
     "keep": {"method": "keep"},
     "evidence": {"method": "evidence"},

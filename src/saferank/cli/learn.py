@@ -81,7 +81,7 @@ class _Recipe:
         ),
     ] = None
     start: Annotated[
-        str | None, typer.Option(help="production, add or scratch.", show_default=False)
+        str | None, typer.Option(help="production, sharpened, add or scratch.", show_default=False)
     ] = None
     regression: Annotated[
         str | None,
@@ -245,6 +245,8 @@ def _tell(provenance: Any, output: Path, notes: list[str], following: str, json:
         if provenance.keep is None
         else f"keep {provenance.keep:g}, slack {provenance.slack:g}",
     }
+    if provenance.recipe["start"] == "sharpened":
+        facts["production's scores multiplied by, to start"] = provenance.sharper
     if provenance.way is not None:
         facts["way from production that it allows"] = provenance.way
         facts["queries that keep it by themselves"] = provenance.holding

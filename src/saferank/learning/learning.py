@@ -12,7 +12,7 @@ from saferank.counts import Counts
 from saferank.data import RankingData
 from saferank.learning.ranker import Ranker
 from saferank.learning.recipe import METHODS, Recipe, recipe_of
-from saferank.learning.shown import Production, settle_production
+from saferank.learning.shown import Production, settle_production, sharpened
 from saferank.learning.stopping import fit_in_passes
 from saferank.learning.training_run import TrainingRun
 from saferank.policies import ProductionPolicy
@@ -99,8 +99,11 @@ def learn(
     """
     method, recipe = recipe_of(method, changes)
     shown = settle_production(data, counts, production, production_kind, logged_by)
-    run = TrainingRun(recipe, click_model, production, seed, predictor, shown)
     part = None if counts is None else counts.part("learn")
+    if recipe.start == "sharpened":
+        weights = recipe.rank_weights(click_model)
+        shown = sharpened(shown, data, part, click_model, production=production, weights=weights)
+    run = TrainingRun(recipe, click_model, production, seed, predictor, shown)
     log, check_log = run.logs(data, part, validation)
     folder = None if checkpoint is None else Path(checkpoint) / run.key(method, log, check_log)
     scorer, histories = run.scorer(log, check_log, folder)

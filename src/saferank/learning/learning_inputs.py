@@ -21,6 +21,8 @@ from saferank.learning.recipe import Recipe
 from saferank.learning.shown import Production, Shown
 from saferank.learning.stopping import split
 
+SCALED = ("linear", "mlp")
+"""Scorers that can be multiplied, so that a sharper start is made of production's model, too."""
 Given = tuple[RankingData, Counts | None]
 
 
@@ -116,11 +118,11 @@ class Inputs:
         """The data with the features that are learned from, and with production's scores."""
         matched = match_features(data, self.features)
         if production is None:
-            if matched.production is None or self.shown.temperature == 1.0:
+            if matched.production is None or self.shown.divisor == 1.0:
                 return matched
-            return replace(matched, production=matched.production / self.shown.temperature)
+            return replace(matched, production=matched.production / self.shown.divisor)
         scores = production.scores(data) if isinstance(production, Ranker) else production
-        values = np.asarray(scores, dtype=np.float64) / self.shown.temperature
+        values = np.asarray(scores, dtype=np.float64) / self.shown.divisor
         return replace(matched, production=values)
 
     def scaling_of(self, data: RankingData) -> Scaling:
@@ -138,11 +140,12 @@ class Inputs:
     def _model(self) -> Ranker | None:
         """Production's model, where learning starts from it."""
         usable = (
-            self.recipe.start == "production"
+            self.recipe.start in ("production", "sharpened")
             and isinstance(self.production, Ranker)
             and self.production.scorer.kind == self.recipe.scorer
             and not self.production.adds_production
             and self.shown.temperature == 1.0
+            and (self.shown.sharper == 1.0 or self.production.scorer.kind in SCALED)
         )
         return self.production if usable else None  # type: ignore[return-value]
 

@@ -43,6 +43,8 @@ class Provenance:
     """Where the click model comes from, in words; None: it was given."""
     production: ProductionFit | None = None
     """What production was taken for, and why."""
+    sharper: float = 1.0
+    """What production's scores were multiplied by where learning started."""
     keep: float | None = None
     slack: float | None = None
     way: float | None = None

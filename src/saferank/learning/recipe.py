@@ -30,7 +30,7 @@ LEARNED_FLOOR = 0.5
 production until it keeps the promise, which scales every fall alike; with a floor close to
 production the first step would break it already, and the start would be all that is learned."""
 
-STARTS = ("production", "add", "scratch")
+STARTS = ("production", "sharpened", "add", "scratch")
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,10 @@ class Recipe:
     """None: the objective's own."""
     weights: str | Sequence[float] | Floats = "clicks"
     """Of the ranks: clicks (alpha + beta), examination (alpha), dcg, precision, or a vector."""
-    start: Literal["production", "add", "scratch"] = "scratch"
-    """From production's model (or a fit to its scores), as a correction added to production's
-    scores, or from random parameters."""
+    start: Literal["production", "sharpened", "add", "scratch"] = "scratch"
+    """From production's model (or a fit to its scores), from the same with scores multiplied as far
+    as the log warrants it, as a correction added to production's scores, or from random
+    parameters."""
     scaling: str | None = None
     """None: the scorer's own (log1p for networks; trees take features as they are)."""
     regression: str = "posterior"
@@ -113,7 +114,7 @@ class Recipe:
         floor = min(self.keep, LEARNED_FLOOR)
         unset = self.delta in (None, floor)
         require(unset, "delta", f"left out, as `keep` sets it to {floor}", self.delta)
-        away = start_given and self.start == "scratch"
+        away = self.start == "sharpened" or (start_given and self.start == "scratch")
         require(not away, "start", "production or add with `keep`", self.start)
         return replace(
             self,
@@ -193,6 +194,7 @@ METHODS: dict[str, Recipe] = {
     "safe-ips": Recipe("affine-ips", "safe-ips", weights="examination", start="production"),
     "safe-dr": Recipe("dr", "safe-dr", start="production"),
     "prpo": Recipe("dr", "prpo", start="production"),
+    "prpo-sharpened": Recipe("dr", "prpo", start="sharpened"),
     "prpo-ips": Recipe("affine-ips", "prpo", start="production"),
     "prpo-lift": Recipe("dr", "prpo-lift", start="production"),
     "prpo-floor": Recipe("dr", "prpo-floor", start="production"),

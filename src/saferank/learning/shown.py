@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from saferank._core import flat
+from saferank._core.flat import Floats
+from saferank.clicks import ClickModel
 from saferank.counts import Counts
 from saferank.data import RankingData
 from saferank.errors import require
+from saferank.learning.problem import Log
 from saferank.learning.ranker import Ranker
+from saferank.learning.sharpening import sharpen
 from saferank.policies import ProductionPolicy, choose_production
 from saferank.policies.production_fit import ProductionFit
 from saferank.policies.recorded import by_propensities
@@ -29,6 +33,13 @@ class Shown:
     """Production's scores are divided by it: drawing from them then comes near to what it does."""
     logged_by: ProductionPolicy | None = None
     """What made the log, where that was not production alone."""
+    sharper: float = 1.0
+    """What production's scores are multiplied by where learning starts."""
+
+    @property
+    def divisor(self) -> float:
+        """What production's scores are divided by to be what learning starts at."""
+        return self.temperature / self.sharper
 
     def elsewhere(self, data: RankingData, counts: Counts) -> ProductionPolicy | None:
         """The same kind of policy on other queries."""
@@ -72,6 +83,38 @@ def settle_production(
     policy, fit = choose_production(counts, values, kind)
     temperature = 1.0 if fit.temperature is None else fit.temperature
     return Shown(None if policy.kind == "sampled" else policy, fit, temperature)
+
+
+def sharpened(
+    shown: Shown,
+    data: RankingData,
+    counts: Counts | None,
+    click_model: ClickModel | None,
+    *,
+    production: Production,
+    weights: Floats,
+) -> Shown:
+    """Production drawn from more sharply, as far as the log warrants it (`sharpening`).
+
+    Only a production that draws from its scores can be drawn from more sharply: any other is left
+    as it is.
+    """
+    rule = "production, add or scratch where other policies made the log, or where there is none"
+    learned = counts is not None and click_model is not None and shown.logged_by is None
+    require(learned, "start", rule, "sharpened")
+    assert counts is not None
+    assert click_model is not None
+    given = data.production if production is None else production
+    if given is None or shown.policy is not None:
+        return shown
+    scores = np.asarray(given.scores(data) if isinstance(given, Ranker) else given)
+    drawn = scores / shown.temperature
+    log = Log(replace(data, production=drawn), counts).seen()
+    factor = sharpen(log, click_model, weights).factor
+    if factor == 1.0:
+        return shown
+    policy = ProductionPolicy.sampled(drawn, data.offsets)
+    return replace(shown, sharper=factor, logged_by=policy)
 
 
 def _as_said(

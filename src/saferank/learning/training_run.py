@@ -32,6 +32,7 @@ from saferank.objectives import Context, Objective, Terms, schedule
 from saferank.objectives.goals import Goal
 from saferank.objectives.in_exposures import Queries
 from saferank.objectives.objective_table import objective_entry
+from saferank.scorers.networks import NetworkScorer
 
 GRADIENT_TOLERANCE = 1e-6
 """Of exact gradients in training: a step's own noise is far above it, and fewer nodes do."""
@@ -166,7 +167,9 @@ class TrainingRun(Inputs):
     def _start(self, at: Pass) -> Scorer:
         model = self._model()
         if model is not None:
-            return model.scorer.copy()
+            sharper, scorer = self.shown.sharper, model.scorer
+            scaled = isinstance(scorer, NetworkScorer) and sharper != 1.0
+            return scorer.scaled(sharper) if scaled else scorer.copy()
         kind, seed = family(self.recipe.scorer), derive(self.seed, "start")
         fresh = kind.fresh(at.log.data.width, self.recipe.settings, seed)
         if self.recipe.start == "scratch":
@@ -196,6 +199,7 @@ class TrainingRun(Inputs):
             weights=self.weights.tolist(),
             click_model=None if self.click_model is None else self.click_model.to_dict(),
             data=data.fingerprint(),
+            sharper=self.shown.sharper,
             keep=self.recipe.keep,
             slack=self.recipe.slack,
             way=None if self.kept is None else self.kept.way,
