@@ -1,6 +1,7 @@
 """A sharper start: the factor by plain loops, what is learned from it, and where there is none."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -67,7 +68,12 @@ def test_the_factor_is_that_of_plain_loops(production, sessions):
 
 
 def taught(production, counts, **options):
-    start = {"method": "prpo-sharpened", "production_kind": "sampled", "settings": QUICK} | options
+    start: dict[str, Any] = {
+        "method": "prpo-sharpened",
+        "production_kind": "sampled",
+        "settings": QUICK,
+    }
+    start |= options
     return learn(WORLD, counts, USERS, production=production, scorer="linear", **start)
 
 

@@ -167,9 +167,10 @@ class TrainingRun(Inputs):
     def _start(self, at: Pass) -> Scorer:
         model = self._model()
         if model is not None:
-            sharper, scorer = self.shown.sharper, model.scorer
-            scaled = isinstance(scorer, NetworkScorer) and sharper != 1.0
-            return scorer.scaled(sharper) if scaled else scorer.copy()
+            scorer, sharper = model.scorer, self.shown.sharper
+            if isinstance(scorer, NetworkScorer) and sharper != 1.0:
+                return scorer.scaled(sharper)
+            return scorer.copy()
         kind, seed = family(self.recipe.scorer), derive(self.seed, "start")
         fresh = kind.fresh(at.log.data.width, self.recipe.settings, seed)
         if self.recipe.start == "scratch":
