@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from saferank._core.threads import use_threads
+from saferank.data import RankingData, Scaling
 from saferank.errors import InputError
 from saferank.scorers import networks
 from saferank.scorers.feed_forward import score
@@ -71,3 +72,17 @@ def test_features_of_another_width_are_refused(shape):
     layers = [(np.zeros((1, 3), np.float32), np.zeros(1, np.float32))]
     with pytest.raises(InputError, match=r"`features` must be of shape \(documents, 3\)"):
         score(layers, np.zeros(shape, np.float32))
+
+
+@pytest.mark.parametrize("documents", [1, 2, 17, 100])
+def test_features_scaled_within_the_loop_give_the_same_bits(documents):
+    rng = np.random.default_rng(documents)
+    features = rng.normal(3, 50, size=(documents, 9)).astype(np.float32)
+    scaling = Scaling.fit(RankingData(features, [0, documents]), "standard", encode=True)
+    features[rng.random(features.shape) < 0.1] = np.nan
+    scorer = scorer_of(9, (6, 5))
+    standard = scaling.as_standard()
+    assert standard is not None
+    quick = scorer.prepare(standard).scores(features)
+    assert quick.tobytes() == scorer.scores(scaling.apply(features)).tobytes()
+    assert Scaling("none", 9).as_standard() is None

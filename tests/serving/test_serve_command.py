@@ -11,6 +11,7 @@ import sys
 import time
 from contextlib import contextmanager
 
+import psutil
 import pyarrow.parquet as pq
 import pytest
 from serving.served_runs import RANKER, request, save_run
@@ -119,6 +120,21 @@ def test_two_workers_add_up_their_metrics(run):
         status = json.loads(ask(port, "GET", "/status.json")[1])
         assert status["requests"]["rank 200"] == 40
         assert sum(status["lists"]["run"].values()) == 40
+
+
+@pytest.mark.slow
+def test_workers_end_with_their_parent(run, tmp_path):
+    """They would go on serving, and hold the port."""
+    options = ("--log", tmp_path, "--roll", 600, "--workers", 2)
+    with served(run, *options) as (process, port):
+        workers = psutil.Process(process.pid).children(recursive=True)
+        for number in range(20):
+            assert ask(port, "POST", "/rank", request(session=number))[0] == 200
+        process.kill()
+        _, alive = psutil.wait_procs(workers, timeout=60)
+    assert not alive
+    files = (tmp_path / "shown").glob("*.parquet")
+    assert sum(pq.read_table(path).num_rows for path in files) == 60  # written at their end
 
 
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="there is no Chromium")

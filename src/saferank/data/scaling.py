@@ -144,8 +144,9 @@ class Scaling:
         if isinstance(data, RankingData):
             return data.with_features(self._encoded(data.features, data.offsets))
         features = np.ascontiguousarray(data, dtype=np.float32)
-        cuts = None if offsets is None else flat.check_offsets(offsets, features.shape[0])
-        return self._encoded(features, cuts)
+        if offsets is None or not _kind(self.kind).within_query:
+            return self._encoded(features, None)
+        return self._encoded(features, flat.check_offsets(offsets, features.shape[0]))
 
     def _encoded(self, features: Features, offsets: Ints | None) -> Features:
         if self._changes_nothing(features):
@@ -186,6 +187,12 @@ class Scaling:
     def _check_width(self, features: Features) -> None:
         fits = features.ndim == 2 and features.shape[1] == self.width
         require(fits, "features", f"of shape (documents, {self.width})", features.shape)
+
+    def as_standard(self) -> Floats | None:
+        """Centre, spread, and what a gap becomes, 3 x features, where scaling is nothing else."""
+        if self.kind != "standard" or self.encoding is None or not self.encoding.is_plain:
+            return None
+        return np.array([self.centre, self.spread, self.encoding.fill], dtype=np.float64)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON takes it."""

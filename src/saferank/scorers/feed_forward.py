@@ -22,7 +22,7 @@ from saferank.errors import require
 Parameters: TypeAlias = NDArray[np.float32]
 
 _TOGETHER = 16
-"""Documents that go through a layer together, while its weights are at hand."""
+"""Documents that go through a layer together, while its weights are at hand; an even number."""
 
 
 def score(layers: Sequence[tuple[Parameters, Parameters]], features: Features) -> Floats:
@@ -58,6 +58,8 @@ class FlatNetwork(NamedTuple):
     parameters: Parameters
     """Of each layer inputs by outputs, then the bias: the inner loop runs over outputs that lie
     side by side."""
+    standard: Floats | None = None
+    """Where features come as they are: centre, spread, and what a gap becomes, 3 x inputs."""
 
     @classmethod
     def of(cls, layers: Sequence[tuple[Parameters, Parameters]]) -> FlatNetwork:
@@ -76,22 +78,26 @@ class FlatNetwork(NamedTuple):
     def _some(self, features: Features) -> Floats:
         scores = np.empty(len(features))
         rows = np.ascontiguousarray(features, dtype=np.float32)
-        _score_all(len(features), rows, self.sizes, self.parameters, scores)
+        standard = _AS_THEY_ARE if self.standard is None else self.standard
+        _score_all(len(features), rows, standard, self.sizes, self.parameters, scores)
         return scores
+
+
+_AS_THEY_ARE = np.zeros((0, 0))
 
 
 @parallel_kernel
 def _score_all(
-    first: int, last: int, features: Features, sizes: Ints, flat: Parameters, scores: Floats
-) -> None:
+    first: int, last: int, features: Features, standard: Floats, sizes: Ints, flat: Parameters,
+    scores: Floats,
+) -> None:  # fmt: skip
     widest = sizes.max()
-    inputs = np.empty((_TOGETHER, widest), np.float32)
-    outputs = np.empty((_TOGETHER, widest), np.float32)
+    inputs = np.zeros((_TOGETHER, widest), np.float32)
+    outputs = np.zeros((_TOGETHER, widest), np.float32)
     for begin in range(first, last, _TOGETHER):
         rows = min(_TOGETHER, last - begin)
         for row in range(rows):
-            for i in range(sizes[0]):
-                inputs[row, i] = features[begin + row, i]
+            _take(features[begin + row], standard, inputs[row, : sizes[0]])
         start = 0
         for layer in range(sizes.size - 1):
             wide, high = sizes[layer], sizes[layer + 1]
@@ -100,29 +106,55 @@ def _score_all(
                 break
             end = start + wide * high
             weights = flat[start:end].reshape((wide, high))
-            for row in range(rows):
-                _hidden(inputs[row, :wide], weights, flat[end : end + high], outputs[row, :high])
+            for row in range(0, rows, 2):  # the second may be one too many, which nobody reads
+                _hidden(
+                    inputs[row, :wide], inputs[row + 1, :wide], weights, flat[end : end + high],
+                    outputs[row, :high], outputs[row + 1, :high],
+                )  # fmt: skip
             inputs, outputs = outputs, inputs
             start = end + high
 
 
 @kernel
-def _hidden(inputs: Parameters, weights: Parameters, bias: Parameters, out: Parameters) -> None:
-    """A layer with ReLU: four inputs per pass over the outputs, always added in their order."""
-    out[:] = bias
-    whole = inputs.size - inputs.size % 4
+def _take(features: Parameters, standard: Floats, inputs: Parameters) -> None:
+    """The features of a document, scaled and without gaps where that is asked for."""
+    if standard.size == 0:
+        inputs[:] = features
+        return
+    for i in range(inputs.size):
+        scaled = np.float32((np.float64(features[i]) - standard[0, i]) / standard[1, i])
+        inputs[i] = np.float32(standard[2, i]) if np.isnan(scaled) else scaled
+
+
+@kernel
+def _hidden(
+    one: Parameters, two: Parameters, weights: Parameters, bias: Parameters, out_one: Parameters,
+    out_two: Parameters,
+) -> None:  # fmt: skip
+    """A layer with ReLU of two documents: four inputs per pass over the outputs, added in order."""
+    out_one[:] = bias
+    out_two[:] = bias
+    whole = one.size - one.size % 4
     for i in range(0, whole, 4):
-        a, b, c, d = inputs[i], inputs[i + 1], inputs[i + 2], inputs[i + 3]
-        for j in range(out.size):
-            total = out[j] + a * weights[i, j]
-            total = total + b * weights[i + 1, j]
-            total = total + c * weights[i + 2, j]
-            out[j] = total + d * weights[i + 3, j]
-    for i in range(whole, inputs.size):
-        for j in range(out.size):
-            out[j] += inputs[i] * weights[i, j]
-    for j in range(out.size):
-        out[j] = 0 if out[j] < 0 else out[j]  # what is not a number stays so
+        a, b, c, d = one[i], one[i + 1], one[i + 2], one[i + 3]
+        e, f, g, h = two[i], two[i + 1], two[i + 2], two[i + 3]
+        for j in range(bias.size):
+            p, q, r, s = weights[i, j], weights[i + 1, j], weights[i + 2, j], weights[i + 3, j]
+            total = out_one[j] + a * p
+            total = total + b * q
+            total = total + c * r
+            out_one[j] = total + d * s
+            total = out_two[j] + e * p
+            total = total + f * q
+            total = total + g * r
+            out_two[j] = total + h * s
+    for i in range(whole, one.size):
+        for j in range(bias.size):
+            out_one[j] += one[i] * weights[i, j]
+            out_two[j] += two[i] * weights[i, j]
+    for j in range(bias.size):
+        out_one[j] = 0 if out_one[j] < 0 else out_one[j]  # what is not a number stays so
+        out_two[j] = 0 if out_two[j] < 0 else out_two[j]
 
 
 @kernel

@@ -79,12 +79,15 @@ class NetworkScorer:
         with one_thread_each(), torch.inference_mode():
             return joined(forward(self.module, features))
 
-    def prepare(self) -> Self:
-        """The same scorer, quicker for many calls; changes of the module no longer matter."""
+    def prepare(self, standard: Floats | None = None) -> Self:
+        """The same scorer, quicker for many calls; changes of the module no longer matter.
+
+        With `standard` (see `FlatNetwork`) it takes features as they are.
+        """
         if self.hidden is None:
             return self
         prepared = self.copy()
-        flat = feed_forward.FlatNetwork.of(self.layers())
+        flat = feed_forward.FlatNetwork.of(self.layers())._replace(standard=standard)
         object.__setattr__(prepared, "scores", flat.scores)
         return prepared
 

@@ -6,7 +6,10 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
+import signal
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -93,6 +96,7 @@ def create_app(
 def app_from_environment() -> Starlette:
     """The app that `saferank serve` asks its workers for."""
     log_in_lines()
+    _end_with_parent()
     given = json.loads(os.environ[SETTINGS])
     logged = given.pop("log")
     return create_app(
@@ -101,3 +105,16 @@ def app_from_environment() -> Starlette:
         log=None if logged is None else Logging(Path(logged["folder"]), **logged["options"]),
         token=os.environ.get(TOKEN) or None,
     )
+
+
+def _end_with_parent() -> None:
+    """End a worker in good order once the process that started it is gone, however that ended."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def wait() -> None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=wait, name="parent", daemon=True).start()

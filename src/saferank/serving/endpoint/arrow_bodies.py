@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 
 import pyarrow as pa
 
@@ -12,33 +13,46 @@ _RECORD_BATCH = 3
 _COMPRESSION = 3  # the field of a record batch's table
 
 
-def read_arrow(body: bytes, most: int) -> pa.Table:
-    """The table of an IPC stream, of at most so many rows and not compressed."""
+def read_arrow(body: bytes, most: int) -> dict[str, pa.Array]:
+    """The columns of an IPC stream, of at most so many rows and not compressed."""
     try:
-        _check_batches(body, most)
-        with pa.ipc.open_stream(body) as stream:
-            table = stream.read_all()
-        table.validate(full=True)
-    except (pa.ArrowException, OSError, struct.error, IndexError, UnicodeDecodeError) as error:
+        batches = list(_batches(body, most))
+    except (
+        pa.ArrowException, OSError, EOFError, struct.error, IndexError, UnicodeDecodeError
+    ) as error:  # fmt: skip
         reason = (str(error).strip() or type(error).__name__).splitlines()[0][:120]
         raise InputError(f"the body must be an Arrow IPC stream; {reason}.") from error
-    names = table.column_names
+    rows = sum(len(batch) for batch in batches)
+    require(rows > 0, "body", f"a table of 1 to {most:,} rows", rows)
+    names = batches[0].schema.names
     require(len(set(names)) == len(names), "body", "a table of different column names", names)
-    return table
+    if len(batches) == 1:
+        return dict(zip(names, batches[0].columns, strict=True))
+    columns = zip(*(batch.columns for batch in batches), strict=True)
+    return {name: pa.concat_arrays(parts) for name, parts in zip(names, columns, strict=True)}
 
 
-def _check_batches(body: bytes, most: int) -> None:
-    """Refuse what would grow when it is read: compressed buffers, and columns without any."""
+def _batches(body: bytes, most: int) -> Iterator[pa.RecordBatch]:
+    """Batches one by one; what would grow when it is read is refused before it is.
+
+    That is compressed buffers, dictionaries, and columns without buffers.
+    """
+    messages = iter(pa.ipc.MessageReader.open_stream(body))
+    first = next(messages, None)
+    if first is None or first.type != "schema":
+        raise pa.ArrowInvalid("it does not begin with a schema")
+    schema = pa.ipc.read_schema(first)
     rows = 0
-    for message in pa.ipc.MessageReader.open_stream(body):
+    for message in messages:
         if message.type == "dictionary":
             raise InputError("the body must be an Arrow IPC stream without dictionaries.")
-        if message.type != "record batch":
-            continue
         length, compressed = _record_batch(message.metadata.to_pybytes())
         require(not compressed, "body", "an Arrow IPC stream without compression", "one with")
         rows += length
-    require(0 < rows <= most, "body", f"a table of 1 to {most:,} rows", rows)
+        require(0 <= length <= rows <= most, "body", f"a table of 1 to {most:,} rows", rows)
+        batch = pa.ipc.read_record_batch(message, schema)
+        batch.validate(full=True)
+        yield batch
 
 
 def _record_batch(metadata: bytes) -> tuple[int, bool]:

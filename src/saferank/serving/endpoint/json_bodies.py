@@ -11,7 +11,6 @@ import numpy as np
 from saferank._core.flat import Array, Floats
 from saferank.errors import InputError, MissingExtraError, require
 
-_OPEN: Final = ord("[")
 _NUMBERS: Final = ("features", "production", "production_rank")
 """Fields that are lists of numbers, or of such lists."""
 
@@ -82,13 +81,19 @@ class JsonReader:
             return Numbers(_slowly(array.as_list(), name))
         if not width:
             return Numbers(_slowly(array.as_list(), name) if flat.size != rows else flat)
-        even = flat.size == rows * width and all(
-            isinstance(row, self._array) and len(row) == width for row in array
-        )
         # lists within rows would be flattened, too, but need brackets of their own
-        brackets = np.count_nonzero(np.frombuffer(body, np.uint8) == _OPEN) if even else -1
-        flat_rows = brackets == rows + lists
-        return Numbers(flat.reshape(rows, width) if flat_rows else _slowly(array.as_list(), name))
+        flat_rows = flat.size == rows * width and body.count(b"[") == rows + lists
+        if flat_rows and _even(array, width):
+            return Numbers(flat.reshape(rows, width))
+        return Numbers(_slowly(array.as_list(), name))
+
+
+def _even(array: Any, width: int) -> bool:
+    """Whether all are lists of that length; they hold numbers and lists only."""
+    try:
+        return set(map(len, array)) == {width}
+    except TypeError:  # a number among lists
+        return False
 
 
 def _slowly(values: list[Any], name: str) -> Floats:

@@ -163,9 +163,8 @@ def _name(value: Any) -> str | None:
 
 def _of_arrow(body: bytes, options: Mapping[str, str], limits: Limits) -> RankingRequest:
     require("query_id" in options, "address", "with ?query_id=..., as the body is Arrow", "none")
-    table = read_arrow(body, limits.documents)
-    columns = {name: table[name] for name in table.column_names}
-    require("doc_id" in columns, "body", "a table with a column doc_id", table.column_names)
+    columns = read_arrow(body, limits.documents)
+    require("doc_id" in columns, "body", "a table with a column doc_id", list(columns))
     doc_ids = check_ids(columns.pop("doc_id").to_pylist(), limits)
     given = {name: columns.pop(name, None) for name in ("production_score", "production_rank")}
     for name in ("query_id", "session_id"):
@@ -184,7 +183,7 @@ def _of_arrow(body: bytes, options: Mapping[str, str], limits: Limits) -> Rankin
     )
 
 
-def _matrix(columns: dict[str, Any], documents: int) -> Features | pa.Table:
+def _matrix(columns: dict[str, pa.Array], documents: int) -> Features | pa.Table:
     """The list column `features` as a matrix; else a table of all columns."""
     listed = columns.get("features")
     if listed is None or not pa.types.is_fixed_size_list(listed.type):
@@ -193,8 +192,7 @@ def _matrix(columns: dict[str, Any], documents: int) -> Features | pa.Table:
     require(alone, "body", "features in the column `features` or in others, not both", [*columns])
     kind = listed.type.value_type
     require(pa.types.is_floating(kind), "features", "lists of floating numbers", str(listed.type))
-    values = listed.combine_chunks() if isinstance(listed, pa.ChunkedArray) else listed
-    flat = values.flatten().to_numpy(zero_copy_only=False)
+    flat = listed.flatten().to_numpy(zero_copy_only=False)
     return np.ascontiguousarray(flat, dtype=np.float32).reshape(documents, -1)
 
 
@@ -204,5 +202,5 @@ def _column(values: Any, name: str, documents: int, *, gaps: bool) -> Floats | N
     kind = values.type
     number = pa.types.is_floating(kind) or pa.types.is_integer(kind)
     require(number, name, "a column of numbers", str(kind))
-    array = np.asarray(values.to_numpy(), dtype=np.float64)
+    array = np.asarray(values.to_numpy(zero_copy_only=False), dtype=np.float64)
     return _values(Numbers(array), name, documents, gaps=gaps)

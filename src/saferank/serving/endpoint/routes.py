@@ -231,22 +231,23 @@ class Endpoint:
         return json_answer({"rankers": served, "problems": problems, **self.meters.status()})
 
     async def _body(self, request: Request) -> bytes:
-        most = self.limits.body
-        too_large = ProblemError(413, f"the body must be at most {most:,} bytes.")
         length = request.headers.get("content-length", "0")
-        if not length.isdecimal() or int(length[:20]) > most:
-            raise too_large
+        if not length.isdecimal() or int(length[:20]) > self.limits.body:
+            raise self._too_large()
         parts, size = [], 0
         try:
             async with asyncio.timeout(self.limits.seconds):
                 async for part in request.stream():
                     size += len(part)
-                    if size > most:
-                        raise too_large
+                    if size > self.limits.body:
+                        raise self._too_large()
                     parts.append(part)
         except TimeoutError as error:
             raise ProblemError(408, "the body took too long to arrive.") from error
-        return b"".join(parts)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _too_large(self) -> ProblemError:
+        return ProblemError(413, f"the body must be at most {self.limits.body:,} bytes.")
 
     def lifespan(self) -> Lifespan[Starlette]:
         """Keep logs and rankers up to date while the app runs; write all that waits at its end."""

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from saferank._core.flat import Floats, Ints
-from saferank.data import RankingData
+from saferank.data import RankingData, Scaling
 from saferank.data.features import NUMBERS
 from saferank.errors import InputError, require
 from saferank.learning import Ranker
@@ -144,9 +144,12 @@ class ServedRun:
     @cached_property
     def _quick(self) -> Ranker:
         """The ranker, with what does not change from request to request made beforehand."""
-        scorer = self.ranker.scorer
-        prepared = scorer.prepare() if isinstance(scorer, NetworkScorer) else scorer
-        return replace(self.ranker, scorer=prepared)
+        scorer, scaling = self.ranker.scorer, self.ranker.scaling
+        if not isinstance(scorer, NetworkScorer) or scorer.hidden is None:
+            return self.ranker
+        standard = scaling.as_standard()
+        own = scaling if standard is None else Scaling("none", scaling.width)
+        return replace(self.ranker, scorer=scorer.prepare(standard), scaling=own)
 
     @cached_property
     def _only_numbers(self) -> bool:
