@@ -195,7 +195,5 @@ def test_bad_deltas_and_models_are_one_sentence():
     with pytest.raises(InputError, match=r"`delta` must be in \(0, 1\); got 1"):
         risk_factor(1.0, 10, 1.0)
     with pytest.raises(InputError, match="alpha at rank 2"):
-        trust_spread(np.array([0.5, 0.0]), np.array([0.1, 0.1]))
-    assert trust_spread(
-        ClickModel([0.5, 0.0], [0.1, 0.0]).alpha, np.array([0.1, 0.0])
-    ) == pytest.approx(1.2)
+        trust_spread(ClickModel([0.5, 0.0], [0.1, 0.1]))
+    assert trust_spread(ClickModel([0.5, 0.0], [0.1, 0.0])) == pytest.approx(1.2)

@@ -28,10 +28,10 @@ def scale(names: Sequence[str], values: Sequence[Any]) -> Any:
 def save_chart(chart: Any, path: str | Path) -> Path:
     """Write an Altair chart by the file's ending; pages carry their scripts, nothing is fetched."""
     path = Path(path)
-    if path.suffix not in FORMATS:
+    if path.suffix.lower() not in FORMATS:
         raise InputError(f"a chart's file must end with {', '.join(FORMATS)}; got `{path.name}`.")
     with atomic_file(path) as temporary:
-        form = path.suffix[1:]
+        form = path.suffix[1:].lower()
         chart.save(str(temporary), format=form, **_OPTIONS.get(form, {}))
         mark(temporary, form)
     return path

@@ -175,8 +175,7 @@ def read_json(path: Path, *, limit: int = 1 << 26) -> Any:
     require(size <= limit, str(path), f"at most {limit} bytes", size)
     try:
         text = path.read_text(encoding="utf-8")
-        hooks = {"parse_int": _integer, "parse_float": _number, "parse_constant": _number}
-        record = json.loads(text, **hooks)  # type: ignore[arg-type]
+        record = json.loads(text, parse_int=_integer, parse_float=_number, parse_constant=_number)
         if _HALF.search(text):  # perhaps half of a character, which no file can be written with
             json.dumps(record, ensure_ascii=False).encode("utf-8")
         return without_mark(record)

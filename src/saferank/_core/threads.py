@@ -12,6 +12,7 @@ Waiting threads sleep. None of this changes a bit of any result.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import time
@@ -132,7 +133,7 @@ def over_range(work: Callable[[int, int], Any], count: int) -> None:
             return
     pieces = min(count - first, workers * PIECES)
     cuts = [first + (count - first) * piece // pieces for piece in range(pieces + 1)]
-    run_all([lambda a=a, b=b: work(a, b) for a, b in itertools.pairwise(cuts)])  # type: ignore[misc]
+    run_all([functools.partial(work, *ends) for ends in itertools.pairwise(cuts)])
 
 
 def run_all(calls: Sequence[Callable[[], T]]) -> list[T]:

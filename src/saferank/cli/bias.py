@@ -100,7 +100,8 @@ def bias(
 
     Example: saferank bias counts.parquet -o bias.json --chart bias.html
     """
-    from saferank.clicks.bias.rank_curves import save_chart
+    from saferank._core.charts import save_chart
+    from saferank.clicks.bias.rank_curves import chart as bias_chart
     from saferank.learning.bias_route import fit_bias
 
     check_outputs([output, chart], [tables.counts, tables.items], ["click model"])
@@ -109,7 +110,7 @@ def bias(
     if output is not None:
         fit.save(output)
     if chart is not None:
-        save_chart(fit, chart)
+        save_chart(bias_chart(fit), chart)
     learn, judge = table.part("learn"), table.part("judge")
     if json:
         sessions = {"used": learn.total, "left_out_to_judge_by": judge.total}

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from saferank.cli.output import Json, print_json, print_table
 from saferank.cli.outputs import check_outputs
+
+if TYPE_CHECKING:
+    from saferank.walkthrough import Demo
 
 
 def demo(
@@ -26,7 +29,6 @@ def demo(
     Example: saferank demo -o saferank-demo
     """
     from saferank._core.files import check_folder
-    from saferank.data import inspect
     from saferank.learning.ranker import FILES
     from saferank.walkthrough import CHARTS, RANKER, run_demo
 
@@ -38,6 +40,17 @@ def demo(
         outcome = {"verdict": made.verdict, "page": str(made.page)}
         print_json({"sessions": sessions, "rankers": lines, "folder": str(output), **outcome})
         return
+    _tell(made, sessions)
+    typer.echo(f"Charts: {' and '.join(str(output / name) for name in CHARTS)}.")
+    typer.echo(f"The PRPO ranker: {made.verdict}")
+    typer.echo(f"Open the page: {made.page}")
+    typer.echo("Next, with a log of your own: saferank logs check LOG --items ITEMS")
+
+
+def _tell(made: Demo, sessions: int) -> None:
+    """What was simulated and learned, as tables."""
+    from saferank.data import inspect
+
     facts = inspect(made.collection.train)
     typer.echo(
         f"{made.collection.name}: {facts.queries:,} training queries with {facts.documents:,} "
@@ -66,7 +79,3 @@ def demo(
             if line.estimated is not None
         ],
     )
-    typer.echo(f"Charts: {' and '.join(str(output / name) for name in CHARTS)}.")
-    typer.echo(f"The PRPO ranker: {made.verdict}")
-    typer.echo(f"Open the page: {made.page}")
-    typer.echo("Next, with a log of your own: saferank logs check LOG --items ITEMS")

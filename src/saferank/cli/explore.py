@@ -130,24 +130,38 @@ class _Purpose:
         return Aim(self.kind, self.target, self.depth, self.coverage, self.judge)
 
 
+@dataclass(frozen=True)
+class _NextLog:
+    """How large the next log will be, and what is served for it."""
+
+    sessions: Annotated[float, typer.Option(help="Sessions to come.", min=1)]
+    k: Annotated[int, typer.Option("-k", help="Ranks that are shown.", min=1)] = 10
+    choose: Annotated[
+        str | None, typer.Option(help="Take this candidate. [the fewest sessions needed]")
+    ] = None
+    seed: Annotated[int, typer.Option(help="For impressions that are drawn.")] = 0
+
+
+@dataclass(frozen=True)
+class _Outputs:
+    """Where the plan goes."""
+
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Folder to write the plan to, for `saferank rank`."),
+    ] = None
+    chart: Annotated[
+        Path | None, typer.Option(help="Draw errors, sessions and cost: .html, .svg, .png, .pdf.")
+    ] = None
+
+
 def explore(
     shown: _Production,
     clicks: _Clicks,
     cost: _Cost,
     purpose: _Purpose,
-    sessions: Annotated[float, typer.Option(help="Sessions to come.", min=1)],
-    k: Annotated[int, typer.Option("-k", help="Ranks that are shown.", min=1)] = 10,
-    choose: Annotated[
-        str | None, typer.Option(help="Take this candidate. [the fewest sessions needed]")
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", help="Folder to write the plan to, for `saferank rank`."),
-    ] = None,
-    chart: Annotated[
-        Path | None, typer.Option(help="Draw errors, sessions and cost: .html, .svg, .png, .pdf.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="For impressions that are drawn.")] = 0,
+    log: _NextLog,
+    made: _Outputs,
     json: Json = False,
 ) -> None:
     """Which randomisation to serve so that the next log can tell alpha, at a certified cost.
@@ -165,27 +179,28 @@ def explore(
     from saferank.safety.exploring.taken_production import take_production
     from saferank.safety.promise import Promise
 
-    check_outputs([chart], [shown.items, shown.production, clicks.counts])
+    k = log.k
+    check_outputs([made.chart], [shown.items, shown.production, clicks.counts])
     source = item_source(shown.items, shown.documents)
     data, production_from = read_production(source, shown.production, columns_of(shown.column))
     counts, notes = clicks.read(data, k)
     taken = take_production(data, counts, shown.production_policy)
     plan = plan_next_log(
-        data, taken.policy, k=k, sessions=sessions, counts=counts, click_model=clicks.model(k),
+        data, taken.policy, k=k, sessions=log.sessions, counts=counts, click_model=clicks.model(k),
         click_rate=clicks.click_rate, promise=Promise(cost.keep, cost.slack),
-        examination=read_examination(cost.examination), aim=purpose.aim(), choose=choose,
-        production_from=production_from, production_temperature=taken.temperature, seed=seed,
+        examination=read_examination(cost.examination), aim=purpose.aim(), choose=log.choose,
+        production_from=production_from, production_temperature=taken.temperature, seed=log.seed,
     )  # fmt: skip
-    if output is not None:
-        plan.save(output)
-    if chart is not None:
-        save_chart(explore_chart(plan), chart)
+    if made.output is not None:
+        plan.save(made.output)
+    if made.chart is not None:
+        save_chart(explore_chart(plan), made.chart)
     if json:
         print_json({**plan.to_dict(), "production": taken.sentence, "matched": notes})
         return
     for line in (*notes, taken.sentence):
         typer.echo(line)
-    _tell(plan, output)
+    _tell(plan, made.output)
 
 
 def read_production(

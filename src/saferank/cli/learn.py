@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from saferank.counts import Counts
     from saferank.data import RankingData
     from saferank.data.features import FeatureSchema
-    from saferank.learning import Settings
+    from saferank.learning import Ranker, Settings
 
 ADDS = (
     "This ranker adds a correction to `production_score`: items need that score wherever it is "
@@ -212,11 +212,16 @@ def learn(
             **recipe.changes(click_model),
         )
     ranker.save(output)
-    if ranker.provenance.production is not None:
-        notes = [*notes, ranker.provenance.production.sentence]
-    if ranker.adds_production:
-        notes = [*notes, ADDS]
+    notes = [*notes, *_notes_on_production(ranker)]
     _tell(ranker.provenance, output, notes, _next_command(output, tables), json)
+
+
+def _notes_on_production(ranker: Ranker) -> list[str]:
+    shown = ranker.provenance.production
+    return [
+        *([] if shown is None else [shown.sentence]),
+        *([ADDS] if ranker.adds_production else []),
+    ]
 
 
 def _next_command(output: Path, tables: ItemsAndCounts) -> str:

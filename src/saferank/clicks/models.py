@@ -63,6 +63,17 @@ class ClickModel:
         return self.alpha + self.beta
 
     @property
+    def trust_spread(self) -> float:
+        r""":math:`1 + \max_k \beta_k/\alpha_k`: how much trust widens a session's score.
+
+        Infinite where users click for trust alone: :math:`\alpha_k = 0 < \beta_k`.
+        """
+        trusted = self.beta > 0
+        with np.errstate(divide="ignore"):
+            ratio = self.beta[trusted] / self.alpha[trusted]
+        return 1 + float(ratio.max(initial=0.0))
+
+    @property
     def patience(self) -> None:
         """Every rank is looked at: whether one is clicked says nothing of the others."""
         return None

@@ -28,8 +28,8 @@ NOT_SPLIT = "There are no parts: all sessions are to learn from, and none to jud
 
 def check_share(judge: object) -> None:
     """`InputError` unless a share of the sessions can be set aside."""
-    number = isinstance(judge, int | float) and not isinstance(judge, bool)
-    require(number and 0 <= judge < 1, "judge", "in [0, 1)", judge)  # type: ignore[operator]
+    sane = isinstance(judge, int | float) and not isinstance(judge, bool) and 0 <= judge < 1
+    require(sane, "judge", "in [0, 1)", judge)
 
 
 def check_seed(seed: object) -> None:

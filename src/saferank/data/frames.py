@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final, Protocol, TypeGuard, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 import pyarrow as pa
 
 from saferank.data.features import repeated
 from saferank.errors import InputError, require
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 _INDEX: Final = re.compile(r"__index_level_\d+__")
 
@@ -21,7 +24,7 @@ class ArrowTable(Protocol):
         """The table as a stream of Arrow's C interface."""
 
 
-def is_table(source: object) -> TypeGuard[ArrowTable]:
+def is_table(source: object) -> TypeIs[ArrowTable]:
     """Whether a source is a table in memory rather than the name of one."""
     return isinstance(source, ArrowTable) and not isinstance(source, type)
 

@@ -60,8 +60,8 @@ def _theorem(omega: Floats, evidence: Evidence) -> Floats:
     r"""The paper's bound of one session's variance: :math:`2 C^2 \sum_d \omega^2/\omega_0`."""
     click_model, seen = evidence.click_model, evidence.propensities.seen
     with np.errstate(divide="ignore", invalid="ignore"):
-        largest = np.max(np.where(click_model.beta > 0, click_model.beta / click_model.alpha, 0.0))
         terms = np.where(omega != 0, omega**2 / seen, 0.0)
     return np.asarray(
-        2 * (1 + largest) ** 2 * flat.query_sums(terms, evidence.counts.offsets), dtype=np.float64
+        2 * click_model.trust_spread**2 * flat.query_sums(terms, evidence.counts.offsets),
+        dtype=np.float64,
     )

@@ -18,6 +18,7 @@ from saferank._core.flat import Floats, Ints
 from saferank.data import RankingData
 from saferank.errors import InputError, require
 from saferank.learning import Ranker
+from saferank.learning.recipe import check_rank_weights
 from saferank.metrics import dcg_weights
 from saferank.policies import ProductionPolicy
 from saferank.policies.production import exposure_of_lists
@@ -118,9 +119,7 @@ def rank_weights(weights: npt.ArrayLike | None, *policies: object) -> Floats:
     if weights is None:
         rankers = [policy for policy in policies if isinstance(policy, Ranker)]
         weights = rankers[0].provenance.weights if rankers else dcg_weights(5)
-    vector = np.asarray(weights, dtype=np.float64)
-    sane = vector.ndim == 1 and vector.size > 0 and bool(np.isfinite(vector).all())
-    require(sane and bool((vector >= 0).all()), "weights", "finite and at least 0", vector)
+    vector = check_rank_weights(weights)
     require(bool(vector.any()), "weights", "positive at some rank", vector)
     return vector
 

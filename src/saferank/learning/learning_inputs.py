@@ -139,15 +139,16 @@ class Inputs:
 
     def _model(self) -> Ranker | None:
         """Production's model, where learning starts from it."""
+        starts = self.recipe.start in ("production", "sharpened")
+        if not starts or not isinstance(self.production, Ranker):
+            return None
         usable = (
-            self.recipe.start in ("production", "sharpened")
-            and isinstance(self.production, Ranker)
-            and self.production.scorer.kind == self.recipe.scorer
+            self.production.scorer.kind == self.recipe.scorer
             and not self.production.adds_production
             and self.shown.temperature == 1.0
             and (self.shown.sharper == 1.0 or self.production.scorer.kind in SCALED)
         )
-        return self.production if usable else None  # type: ignore[return-value]
+        return self.production if usable else None
 
 
 def _scaled(log: Log, scaling: Scaling) -> Log:

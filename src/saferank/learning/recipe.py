@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from saferank._core.flat import Floats
 from saferank._core.names import part_name
@@ -31,6 +32,14 @@ production until it keeps the promise, which scales every fall alike; with a flo
 production the first step would break it already, and the start would be all that is learned."""
 
 STARTS = ("production", "sharpened", "add", "scratch")
+
+
+def check_rank_weights(weights: npt.ArrayLike) -> Floats:
+    """Weights of the ranks as float64, finite and at least 0, or `InputError`."""
+    vector = np.asarray(weights, dtype=np.float64)
+    sane = vector.ndim == 1 and vector.size > 0 and bool(np.isfinite(vector).all())
+    require(sane and bool((vector >= 0).all()), "weights", "finite and at least 0", vector)
+    return vector
 
 
 @dataclass(frozen=True)
@@ -132,9 +141,7 @@ class Recipe:
     def rank_weights(self, click_model: ClickModel | None) -> Floats:
         """The weight of each rank."""
         if not isinstance(self.weights, str):
-            vector = np.asarray(self.weights, dtype=np.float64)
-            sane = vector.ndim == 1 and vector.size > 0 and bool(np.isfinite(vector).all())
-            require(sane and bool((vector >= 0).all()), "weights", "finite and at least 0", vector)
+            vector = check_rank_weights(self.weights)
             # ranks beyond those that are weighed count nothing
             beyond = 0 if click_model is None else max(0, click_model.ranks - vector.size)
             return np.pad(vector, (0, beyond))

@@ -67,7 +67,7 @@ class Exclusions:
 def _table(source: ExclusionList) -> pa.Table:
     if is_table(source):
         return as_arrow(source, "exclude")
-    path = Path(os.fspath(source))  # type: ignore[arg-type]
+    path = Path(os.fspath(source))
     require(path.is_file(), "exclude", "a file that exists", str(path))
     try:
         if path.suffix.lower() in (".parquet", ".pq"):

@@ -61,7 +61,7 @@ def find(log: LogName) -> Source:
     if is_table(log):
         said = log.schema.metadata if isinstance(log, pa.Table) else None
         return InMemory(as_arrow(log, "log").replace_schema_metadata(said))
-    given = [log] if isinstance(log, str | os.PathLike) else list(log)  # type: ignore[arg-type]
+    given = [log] if isinstance(log, str | os.PathLike) else list(log)
     names = [_without_scheme(os.fspath(name)) for name in given]
     if not names:
         raise InputError("`log` must name at least one file or table; got none.")

@@ -10,6 +10,7 @@ import numpy as np
 
 from saferank._core.flat import Floats
 from saferank._core.value_slope import ValueSlope
+from saferank.clicks.models import ClickModel
 from saferank.errors import require
 
 # A policy that stands at its bound gets no pay for the last bits of rounding.
@@ -135,11 +136,10 @@ def risk_factor(
     return float(spread * np.sqrt(terms * total / sessions * (1 - delta) / delta))
 
 
-def trust_spread(alpha: Floats, beta: Floats) -> float:
+def trust_spread(click_model: ClickModel) -> float:
     r""":math:`1 + \max_k \beta_k/\alpha_k` of the theorem; alpha must be positive where beta is."""
-    broken = (alpha <= 0) & (beta > 0)
-    if broken.any():
-        rank = int(np.argmax(broken)) + 1
+    spread = click_model.trust_spread
+    if np.isinf(spread):
+        rank = int(np.argmax((click_model.alpha <= 0) & (click_model.beta > 0))) + 1
         require(False, f"alpha at rank {rank}", "positive for safe DR's bound", 0.0)
-    used = alpha > 0
-    return 1 + float((beta[used] / alpha[used]).max(initial=0.0))
+    return spread

@@ -122,9 +122,7 @@ def _safe_ips(context: Context) -> Objective:
 def _safe_dr(context: Context) -> Objective:
     """The same with every factor of the paper's theorem for DR."""
     click_model = context.require_click_model()
-    return _safe(
-        context, spread=exposure.trust_spread(click_model.alpha, click_model.beta), terms_=2
-    )
+    return _safe(context, spread=exposure.trust_spread(click_model), terms_=2)
 
 
 def _ppo(context: Context) -> Objective:

@@ -46,7 +46,7 @@ def _has(path: Path, name: str) -> bool:
     require(path.is_file(), "round", "a file of safetensors", str(path))
     try:
         with safe_open(path, framework="np") as file:
-            return name in file.keys()  # noqa: SIM118
+            return name in set(file.keys())
     except (SafetensorError, OSError) as error:
         raise InputError(f"{str(path)!r} is damaged: {error}.") from error
 

@@ -34,7 +34,6 @@ from saferank.safety.estimating import (
 )
 from saferank.safety.examination import Asked, Examination
 from saferank.safety.fair_exposures import report_exposures
-from saferank.safety.guarded import GuardRule
 from saferank.safety.independence import can_tell
 from saferank.safety.judging import (
     Served,
@@ -129,13 +128,9 @@ def assess(
     """
     provenance = ranker.provenance if isinstance(ranker, Ranker) else None
     click_model = _own_model(provenance) if click_model is None else click_model
-    own_promise = provenance is not None and provenance.keep is not None
-    rule = rule.settle(
-        counts=counts is not None, promise=own_promise, log=log is not None,
-        stated=promise is not None,
-    )  # fmt: skip
-    if isinstance(examination, str) and examination == "auto":
-        examination = "any" if rule.joined else "fitted"
+    own = provenance is not None and provenance.keep is not None
+    given, stated = counts is not None, promise is not None
+    rule = rule.settle(counts=given, promise=own, log=log is not None, stated=stated)
     w, weights_from = _weights(weights, provenance, click_model)
     scores = scores_on(ranker, data, "ranker")
     _check_tolerance(rule, logged_by)
@@ -144,29 +139,34 @@ def assess(
     else:
         how = deployed if production_kind == "auto" else production_kind
         shown, fit = production_as_said(production, data, how, logged_by, counts)
+    asked = _examination(examination, rule)
     certificate = certify(
         scores, data, production=shown, deployed=deployed, weights=w, weights_from=weights_from,
-        examination=examination, mode=rule.guard_mode, holdout=rule.holdout,
+        examination=asked, mode=rule.guard_mode, holdout=rule.holdout,
         promise=promise_of(ranker) if promise is None else promise,
         relevance=ranker.relevance(data) if isinstance(ranker, Ranker) else None,
         traffic=None if counts is None or counts.total == 0 else counts,
     )  # fmt: skip
-    looking = Examination.of(examination, w)
-    promised = GuardRule.against(shown, certificate.promise, looking, rule.guard_mode, rule.holdout)
-    served = Served(
-        scores, data, shown, looking.weights, deployed, promised if rule.guard else None
-    )
-    exposures = None
+    looking = Examination.of(asked, w)
+    served = Served(scores, data, shown, looking.weights, deployed)
+    if rule.guard:
+        served = served.guarded(certificate.promise, looking, rule)
+    if counts is None:
+        assessment = Assessment(verdict(certificate, rule=rule), certificate, fit=fit)
+    else:
+        judging = _JudgingLog.of(counts, click_model, w.size, logged_by, log)
+        assessment = _by_clicks(ranker, served, judging, certificate, fit, rule)
     if data.groups is not None:
         exposures = report_exposures(ranker, served, counts, click_model, rule)
-    if counts is None:
-        decision = verdict(certificate, rule=rule)
-        plain = Assessment(decision, certificate, fit=fit, guarded=rule.guard, exposures=exposures)
-        return _named(plain, ranker, production, data)
-    assert fit is not None
-    judging = _JudgingLog.of(counts, click_model, w.size, logged_by, log)
-    assessment = _by_clicks(ranker, served, judging, certificate, fit, rule)
-    return _named(replace(assessment, exposures=exposures), ranker, production, data)
+        assessment = replace(assessment, exposures=exposures)
+    return _named(replace(assessment, guarded=rule.guard), ranker, production, data)
+
+
+def _examination(asked: Asked, rule: Rule) -> Asked:
+    """What the promise is for: every way of looking where it is asked for together with doubt."""
+    if isinstance(asked, str) and asked == "auto":
+        return "any" if rule.joined else "fitted"
+    return asked
 
 
 def _named(
@@ -229,10 +229,11 @@ def _by_clicks(
     served: Served,
     log: _JudgingLog,
     certificate: Certificate,
-    fit: ProductionFit,
+    fit: ProductionFit | None,
     rule: Rule,
 ) -> Assessment:
     """The assessment by certificate and clicks."""
+    assert fit is not None  # a log tells what production does
     counts, click_model = log.counts, log.click_model
     judged, flatters = judged_counts(ranker, counts, rule.same_sessions)
     _check_queries(judged, rule.interval)
@@ -259,7 +260,6 @@ def _by_clicks(
         estimator=estimates.estimator,
         fit=fit,
         flatters=flatters,
-        guarded=rule.guard,
         log=log_facts(fit, counts, judged, click_model),
     )
     if not estimates.tell(rule):

@@ -46,7 +46,7 @@ BLIND = ("observed", "recorded")
 def mode_of(text: str) -> Mode:
     """A mode by its name; `InputError` for another."""
     require(text in MODES, "mode of the guard", f"one of {', '.join(MODES)}", text)
-    return text  # type: ignore[return-value]
+    return next(mode for mode in MODES if mode == text)
 
 
 def what_is_left(mode: str, share: str) -> str:

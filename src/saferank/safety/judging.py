@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -31,8 +31,11 @@ from saferank.policies.agreement import check_table
 from saferank.policies.leaning import check_leaning
 from saferank.policies.production_fit import ProductionFit
 from saferank.safety.decisions import OTHER_USERS
+from saferank.safety.examination import Examination
 from saferank.safety.guarded import GuardRule, both_tables
 from saferank.safety.independence import FLATTERS, shared_sessions
+from saferank.safety.promise import Promise
+from saferank.safety.rule import Rule
 
 
 def production_of(
@@ -52,8 +55,8 @@ def production_of(
             kind in ("auto", "sampled", "sorted"), "production kind",
             "sampled or sorted where no counts are given", kind,
         )  # fmt: skip
-        how: Deployed = deployed if kind == "auto" else kind  # type: ignore[assignment]
-        return production_policy(production, data, how), None
+        said: dict[str, Deployed] = {"auto": deployed, "sampled": "sampled", "sorted": "sorted"}
+        return production_policy(production, data, said[kind]), None
     scores = None
     if production is not None or data.production is not None:
         scores = scores_on(production, data, "production")
@@ -114,6 +117,13 @@ class Served:
     """Of the ranks: those that the guard's promise is for."""
     deployed: Deployed
     guard: GuardRule | None = None
+
+    def guarded(self, promise: Promise, examination: Examination, rule: Rule) -> Served:
+        """The same, with the guard that keeps a promise."""
+        guard = GuardRule.against(
+            self.production, promise, examination, rule.guard_mode, rule.holdout
+        )
+        return replace(self, guard=guard)
 
     def exposures(self, measured: Floats | None = None) -> tuple[Floats, Floats, Floats]:
         """Exposures of what would be served, of production, and what the guard keeps per query.

@@ -70,6 +70,6 @@ def ranks_of_lists(table: pa.Table, data: RankingData) -> Floats:
 
 
 def _rank(value: object) -> float:
-    number = isinstance(value, int | float) and not isinstance(value, bool) and value >= 1
-    require(number, f"rank of {_WHAT}", "a number of at least 1", value)
-    return float(value)  # type: ignore[arg-type]
+    if isinstance(value, int | float) and not isinstance(value, bool) and value >= 1:
+        return float(value)
+    raise InputError(f"`rank of {_WHAT}` must be a number of at least 1; got {value!r}.")

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from saferank._core.files import atomic_file
 from saferank._core.flat import Floats
-from saferank._core.marks import mark
 from saferank.clicks.bias import FittedBias
-from saferank.errors import require
 
-FORMATS = ("svg", "png", "pdf", "html")
 _WIDTH = 50
 
 
@@ -100,19 +95,6 @@ def chart(fit: FittedBias) -> Any:
         interval = base.mark_rule(strokeWidth=2).encode(y="low:Q", y2="high:Q")
         panels.append((interval + line).properties(width=320, height=240))
     return alt.hconcat(*panels, title=f"{fit.kind.capitalize()} bias with 95 % intervals")
-
-
-def save_chart(fit: FittedBias, path: str | Path) -> None:
-    """Write the chart; the end of the name says how (an HTML page needs no network)."""
-    target = Path(path)
-    form = target.suffix.removeprefix(".").lower()
-    require(
-        form in FORMATS, "chart", f"a file that ends in one of {', '.join(FORMATS)}", target.name
-    )
-    with atomic_file(target) as temporary:
-        options = {"inline": True} if form == "html" else {}
-        chart(fit).save(str(temporary), format=form, **options)
-        mark(temporary, form)
 
 
 def sketch(fit: FittedBias) -> str:

@@ -88,7 +88,7 @@ def _columns(
         table = as_arrow(source, "items")
         _check_names(table.schema.names, names)
         return [_texts(table[name]) for name in names]
-    path = Path(os.fspath(source))  # type: ignore[arg-type]
+    path = Path(os.fspath(source))
     kind = kind_of(path)
     if kind == "letor":
         raise InputError("`--group` must be a column of a Parquet or CSV table; LETOR has none.")

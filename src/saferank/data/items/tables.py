@@ -99,7 +99,7 @@ def read_items(
     ('y', 'x')
     """
     if not is_table(source) and not isinstance(source, ItemTables):
-        path = Path(os.fspath(source))  # type: ignore[arg-type]
+        path = Path(os.fspath(source))
         if kind_of(path) == "letor":
             require(path.is_file(), "path", "a file that exists", str(path))
             endings = schema is not None and schema.is_numbered
@@ -122,7 +122,7 @@ def read_rows(
         arrow = as_arrow(source, "items")
         batches = iter(arrow.to_batches(max_chunksize=_ROWS))
         return _built("items", _Opened(arrow.schema, batches), columns, schema)
-    path = Path(os.fspath(source))  # type: ignore[arg-type]
+    path = Path(os.fspath(source))
     kind = kind_of(path)
     require(path.is_file(), "path", "a file that exists", str(path))
     read: Callable[..., Read] = _read_parquet if kind == "parquet" else _read_csv

@@ -134,9 +134,12 @@ def _file(source: TableSource) -> pa.Table:
 
 
 def _path(source: TableSource, name: str) -> Path:
-    path = Path(os.fspath(source))  # type: ignore[arg-type]
+    files = "a Parquet file that exists, where items are two tables"
+    if is_table(source):
+        raise InputError(f"`{name}` must be {files}; got a table in memory.")
+    path = Path(os.fspath(source))
     good = path.is_file() and path.suffix.lower() in (".parquet", ".pq")
-    require(good, name, "a Parquet file that exists, where items are two tables", str(path))
+    require(good, name, files, str(path))
     return path
 
 

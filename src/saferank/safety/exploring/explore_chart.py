@@ -14,6 +14,28 @@ def explore_chart(plan: ExplorationPlan) -> Any:
 
     names = [one.name for one in plan.outlooks[1:]] or [plan.chosen]
     colour = alt.Color("way:N", scale=scale(names, COLOURS), sort=names, legend=None)
+    rows = alt.Chart({"values": _rows(plan)}).encode(
+        y=alt.Y("way:N", sort=names, title=None, axis=alt.Axis(labelLimit=120)), color=colour
+    )
+    beside = alt.vconcat(
+        _sessions_needed(plan, rows).properties(width=280, height=110),
+        _cost(rows).properties(width=280, height=110),
+    )
+    title = alt.TitleParams(
+        f"The next log: {plan.chosen}",
+        subtitle=[
+            f"What is served {plan.promise}.",
+            f"Dashed: the error asked for, {plan.target:g}.",
+        ],
+        anchor="start",
+    )
+    return alt.hconcat(_error_curves(plan, names, colour), beside, title=title)
+
+
+def _error_curves(plan: ExplorationPlan, names: list[str], colour: Any) -> Any:
+    """Standard errors by rank, and the one that was asked for."""
+    import altair as alt
+
     dash = alt.StrokeDash("way:N", scale=scale(names, DASHES), sort=names, legend=None)
     lines = (
         alt.Chart({"values": _errors(plan)})
@@ -33,10 +55,13 @@ def explore_chart(plan: ExplorationPlan) -> Any:
     line = alt.Chart({"values": [{"target": plan.target}]}).mark_rule(
         strokeDash=[4, 3], color="#666666"
     )
-    curve = (lines + line.encode(y="target:Q")).properties(width=330, height=262)
-    rows = alt.Chart({"values": _rows(plan)}).encode(
-        y=alt.Y("way:N", sort=names, title=None, axis=alt.Axis(labelLimit=120)), color=colour
-    )
+    return (lines + line.encode(y="target:Q")).properties(width=330, height=262)
+
+
+def _sessions_needed(plan: ExplorationPlan, rows: Any) -> Any:
+    """How many sessions each way needs, with the numbers."""
+    import altair as alt
+
     needed = rows.transform_filter("isValid(datum.sessions)").encode(
         x=alt.X(
             "sessions:Q",
@@ -49,23 +74,17 @@ def explore_chart(plan: ExplorationPlan) -> Any:
     named = needed.mark_text(align="left", dx=8).encode(
         text=alt.Text("sessions:Q", format=".3s"), color=alt.value("black")
     )
-    cost = rows.mark_bar().encode(
+    return needed.mark_point(filled=True, size=90, opacity=1) + named
+
+
+def _cost(rows: Any) -> Any:
+    """What any query can lose."""
+    import altair as alt
+
+    return rows.mark_bar().encode(
         x=alt.X("lost:Q", title="most that any query can lose", axis=alt.Axis(format="%")),
         tooltip=["way:N", alt.Tooltip("lost:Q", format=".2%")],
     )
-    points = needed.mark_point(filled=True, size=90, opacity=1) + named
-    beside = alt.vconcat(
-        points.properties(width=280, height=110), cost.properties(width=280, height=110)
-    )
-    title = alt.TitleParams(
-        f"The next log: {plan.chosen}",
-        subtitle=[
-            f"What is served {plan.promise}.",
-            f"Dashed: the error asked for, {plan.target:g}.",
-        ],
-        anchor="start",
-    )
-    return alt.hconcat(curve, beside, title=title)
 
 
 def _errors(plan: ExplorationPlan) -> list[dict[str, Any]]:

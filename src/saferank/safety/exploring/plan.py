@@ -16,11 +16,12 @@ from saferank._core.records import from_dict
 from saferank.data import RankingData
 from saferank.data.table_files import read_table, write_table
 from saferank.errors import InputError, require
-from saferank.evaluation.scored_policies import Policy, all_scores, check_policy
+from saferank.evaluation.scored_policies import Deployed, Policy, all_scores, check_policy
 from saferank.safety.exploring.explorer import Explorer, Serves
 from saferank.safety.exploring.moves import Moves
 from saferank.safety.exploring.outlook import Outlook
 from saferank.safety.guard import Guard
+from saferank.safety.guarded import Mode
 from saferank.safety.promise import Promise
 
 FILE = "plan.json"
@@ -90,7 +91,9 @@ class ExplorationPlan:
         if data is None:
             raise InputError("`data` must be given: this plan is served by scores of documents.")
         own = all_scores(check_policy(production, data, "production"), data, "production")
-        new, mode, deployed = own, "mix", "sampled"
+        new: Floats = own
+        mode: Mode = "mix"
+        deployed: Deployed = "sampled"
         if self.chosen == "temperature":
             assert self.temperature is not None
             new = own / self.temperature
@@ -99,8 +102,8 @@ class ExplorationPlan:
         else:
             new, mode, deployed = self._optimism_of(data), "best", "sorted"
         return Guard(
-            new, own, self.promise, weights=self.weights, deployed=deployed,  # type: ignore[arg-type]
-            production_kind=self.production_kind, mode=mode,  # type: ignore[arg-type]
+            new, own, self.promise, weights=self.weights, deployed=deployed,
+            production_kind=self.production_kind, mode=mode,
             production_temperature=self.production_temperature,
             examination="any" if self.every else "fitted",
         )  # fmt: skip

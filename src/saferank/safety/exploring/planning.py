@@ -144,16 +144,7 @@ def explore(
     require(data.queries > 0, "data", "of at least one query", data.queries)
     require(k >= 1, "k", "at least 1", k)
     require(sessions >= 1, "sessions", "at least 1", sessions)
-    known = production or _by_score(data)
-    rule = "sorted or sampled: lists in random order tell as they are"
-    require(known.kind in _SERVED, "production", rule, known.kind)
-    model = (click_model or position_bias(k)).at(k)
-    sane = bool(np.all(model.alpha > 0))
-    require(sane, "click_model", f"with an alpha above 0 at the first {k} ranks", model)
-    looking = Examination.of(
-        examination, model.exposure_weights, "alpha + beta of the click model taken here"
-    )
-    require(looking.weights.size == k, "examination", f"of {k} ranks", looking.weights.size)
+    known, (model, looking) = _known(production, data), _looking(click_model, examination, k)
     relevance, why = _relevance(data, known, counts, model, click_rate, seed)
     shares = query_shares(None if counts is None else counts.sessions, data.queries)
     log = NextLog(
@@ -165,11 +156,9 @@ def explore(
     tried = _candidates(log, aim, counts)
     outlooks = _outlooks(log, tried)
     best = _choose(outlooks, choose)
-    taken = next((one for one in tried if one.name == best.name), None)
-    rest = sorted((one for one in outlooks[1:] if one is not best), key=_order)
     return ExplorationPlan(
         chosen=best.name,
-        outlooks=(outlooks[0], *([best] if best is not outlooks[0] else []), *rest),
+        outlooks=_in_order(outlooks, best),
         promise=promise,
         weights=weights_of(looking.weights),
         every=looking.every,
@@ -183,11 +172,37 @@ def explore(
         production_from=production_from,
         production_sentence=_SERVED[known.kind],
         assumes=(*why, looking.sentence(), *_ASSUMED, _traffic(counts)),
-        **_served(taken, log),
+        **_served(next(one for one in tried if one.name == best.name), log),
     )
 
 
-def _by_score(data: RankingData) -> ProductionPolicy:
+def _looking(
+    click_model: ClickModel | None, examination: Asked, k: int
+) -> tuple[ClickModel, Examination]:
+    """What is taken for how clicks depend on rank, and what the promise is for."""
+    model = (click_model or position_bias(k)).at(k)
+    sane = bool(np.all(model.alpha > 0))
+    require(sane, "click_model", f"with an alpha above 0 at the first {k} ranks", model)
+    looking = Examination.of(
+        examination, model.exposure_weights, "alpha + beta of the click model taken here"
+    )
+    require(looking.weights.size == k, "examination", f"of {k} ranks", looking.weights.size)
+    return model, looking
+
+
+def _in_order(outlooks: list[Outlook], best: Outlook) -> tuple[Outlook, ...]:
+    """Production as it is, the one that is taken, and the others from good to bad."""
+    first, *others = outlooks
+    rest = sorted((one for one in others if one is not best), key=_order)
+    return (first, *rest) if best is first else (first, best, *rest)
+
+
+def _known(production: ProductionPolicy | None, data: RankingData) -> ProductionPolicy:
+    """What production does: as it is said, or sorting by its score."""
+    if production is not None:
+        rule = "sorted or sampled: lists in random order tell as they are"
+        require(production.kind in _SERVED, "production", rule, production.kind)
+        return production
     if data.production is None:
         raise InputError(
             "`production` must be given: the items have no production_score; production's lists "
@@ -278,9 +293,8 @@ def _choose(outlooks: list[Outlook], choose: str | None) -> Outlook:
     return min((one for one in kept if one.never_shown <= least), key=_order)
 
 
-def _served(taken: Candidate | None, log: NextLog) -> dict[str, Any]:
+def _served(taken: Candidate, log: NextLog) -> dict[str, Any]:
     """As what a candidate is served."""
-    assert taken is not None
     if isinstance(taken.policy, Moving):
         return {"moves": tuple(map(tuple, taken.policy.moves.matrix.tolist()))}
     if taken.name == "optimistic":

@@ -111,7 +111,8 @@ def check_ids(values: Any, limits: Limits) -> list[Id]:
             check_id(value, "doc_ids")
     different = len(set(values if texts else map(str, values)))
     require(different == len(values), "doc_ids", "different ids", "one twice")
-    return values  # type: ignore[no-any-return]
+    checked: list[Id] = values
+    return checked
 
 
 def _optional_id(value: Any) -> Id | None:
@@ -158,7 +159,8 @@ def _length(value: Any) -> int | None:
 
 def _name(value: Any) -> str | None:
     require(value is None or isinstance(value, str), "ranker", "a name", value)
-    return value  # type: ignore[no-any-return]
+    name: str | None = value
+    return name
 
 
 def _of_arrow(body: bytes, options: Mapping[str, str], limits: Limits) -> RankingRequest:
