@@ -83,7 +83,8 @@ def test_values_are_right_on_average() -> None:
     assert 0.4 < np.std(sums, ddof=1) / error < 1.8
     assert report.value == pytest.approx(truth)
     assert report.capped == int((log["revenue"].to_numpy() > 40).sum())
-    assert report.kept_information == pytest.approx((share**2).sum() / share.sum())
+    mean = share.mean()
+    assert report.kept_information == pytest.approx(share.var() / (mean * (1 - mean)))
 
 
 def test_repeated_rows_count_the_largest_value_once() -> None:
@@ -91,6 +92,8 @@ def test_repeated_rows_count_the_largest_value_once() -> None:
     flags = {"cart": [1, 0, 0], "purchase": [0, 1, 0]}
     table = count(pa.table({**rows, **flags}), feedback="cart=1,purchase=5", judge=0)
     assert cells(table) == {("q", 1, 1): 1, ("q", 2, 2): 0}
+    assert table.report is not None
+    assert table.report.value == 5.0
 
 
 @pytest.mark.parametrize(("text", "message"), [

@@ -119,13 +119,13 @@ class CountReport:
         ]
         if self.value is not None:
             sentences.append(
-                f"The rows' {self.feedback.noun}: {self.value:,.8g}. It counts by chance, in full "
+                f"The impressions' {self.feedback.noun}: {self.value:,.8g}. It counts by chance, in full "
                 f"({self.feedback.unit:g}) or not at all: right on average, and as uncertain as "
                 f"the values of {self.kept_information:.0%} of the sessions would be."
             )
         if self.capped:
             sentences.append(
-                f"{self.capped:,} rows have more than {self.feedback.unit:g} and count as "
+                f"{self.capped:,} impressions have more than {self.feedback.unit:g} and count as "
                 f"{self.feedback.unit:g}."
             )
         if self.sessions is not None:

@@ -3,7 +3,8 @@
 Bounds, variances and tests of this package are those of something that happens or does not. A value
 v of at most V is therefore counted as one whole V with probability v / V, else as nothing: its mean
 is v, whatever the values, and everything that is right of clicks is right of it. The price is
-noise: as much as a log of E[v^2] / (V E[v]) of the sessions would have with the values themselves.
+noise: as much as a log of Var[v] / (E[v] (V - E[v])) of the sessions would have with the values
+themselves.
 """
 
 from __future__ import annotations

@@ -121,18 +121,32 @@ def _uniform(digest: Any) -> Any:
 
 
 def worth_facts(running: Any, log: Any, columns: FeedbackColumns | None) -> dict[str, Any]:
-    """Of drawn values: their sum over rows, rows above the most, and what drawing costs."""
+    """Of drawn values: their sum over impressions, how many exceed the most, what drawing costs.
+
+    Rows that repeat an impression are one, with the largest of their values, as they are counted.
+    """
     if columns is None or not columns.feedback.drawn:
         return {}
-    kept = log.kept(log.table)
+    rows = log.kept(log.table)
+    keys = ("session_id", "query_id", "doc_id", "rank")
+    seen = rows.group_by(*keys).agg(worth=rows.worth.max())
     most = columns.feedback.unit
-    share = (kept.worth > most).ifelse(most, kept.worth) / most
-    sums = kept.agg(
-        value=share.sum().coalesce(0.0) * most,
-        capped=kept.count(where=kept.worth > most),
-        kept_information=((share * share).sum() / share.sum().nullif(0.0)).coalesce(1.0),
+    share = (seen.worth > most).ifelse(most, seen.worth) / most
+    sums = seen.agg(
+        impressions=seen.count().cast("float64"),
+        shares=share.sum().coalesce(0.0),
+        squares=(share * share).sum().coalesce(0.0),
+        capped=seen.count(where=seen.worth > most),
     )
-    return {name: column[0].as_py() for name, column in _columns(running.fetch(sums))}
+    facts = {name: column[0].as_py() for name, column in _columns(running.fetch(sums))}
+    shares, squares = facts["shares"], facts["squares"]
+    mean = shares / max(facts["impressions"], 1.0)
+    drawn = shares * (1 - mean)  # the variance of the draws, and below that of the values
+    return {
+        "value": shares * most,
+        "capped": facts["capped"],
+        "kept_information": (squares - shares * mean) / drawn if drawn > 0 else 1.0,
+    }
 
 
 def _columns(table: Any) -> Any:
