@@ -119,9 +119,9 @@ class CountReport:
         ]
         if self.value is not None:
             sentences.append(
-                f"The impressions' {self.feedback.noun}: {self.value:,.8g}. It counts by chance, in full "
-                f"({self.feedback.unit:g}) or not at all: right on average, and as uncertain as "
-                f"the values of {self.kept_information:.0%} of the sessions would be."
+                f"The impressions' {self.feedback.noun}: {self.value:,.8g}. It counts by chance, "
+                f"in full ({self.feedback.unit:g}) or not at all: right on average, and as uncertain "
+                f"as the values of {self.kept_information:.0%} of the sessions would be."
             )
         if self.capped:
             sentences.append(
