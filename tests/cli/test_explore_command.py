@@ -90,6 +90,27 @@ def test_from_a_plan_to_a_log_that_tells(shop, run):
     assert {one["name"] for one in json.loads(out)["outlooks"]} >= {"optimistic", "uniform"}
 
 
+def test_counts_of_more_than_the_lists_are_taken(shop, run):
+    """Lists of today, and a log that has shown other documents, too."""
+    rng = np.random.default_rng(1)
+    lists = pq.read_table("lists.parquet").to_pandas()
+    seen = lists[lists["rank"] <= K].sample(3000, replace=True, random_state=0)
+    moved = seen["doc_id"].to_numpy() // SIZE * SIZE + rng.integers(SIZE, size=3000)
+    doc = np.where(rng.random(3000) < 0.1, moved, seen["doc_id"])
+    log = {"query_id": seen["query_id"], "doc_id": doc, "rank": seen["rank"],
+           "click": rng.integers(2, size=3000)}  # fmt: skip
+    pq.write_table(pa.table(log), "log.parquet")
+    assert run("count", "log.parquet", "-o", "counts.parquet")[0] == 0
+    code, out, _ = run(
+        "explore", "--items", "bare.parquet", *NAMES, "--production", "lists.parquet", "--counts",
+        "counts.parquet", "-k", K, "--sessions", 1000, "--production-policy", "sorted",
+    )  # fmt: skip
+    assert code == 0
+    said = " ".join(out.split())
+    assert "are on none of production's lists and are left out" in said
+    assert "no item" not in said
+
+
 def test_lists_are_enough(shop, run):
     bare = ["--items", "bare.parquet", *NAMES]
     code, out, _ = run("explore", *bare, "--production", "lists.parquet", "-k", K, "--sessions",

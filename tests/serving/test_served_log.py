@@ -47,7 +47,7 @@ def test_the_log_is_what_was_shown_with_its_clicks(run, tmp_path):
     assert join_clicks(tmp_path / "logs").waiting == 1  # clicks may still come
     joined = join_clicks(tmp_path / "logs", window=0, now=time.time() + 1)
     assert (joined.files, joined.rows, joined.clicks) == (1, 240, len(clicked))
-    assert "1 files with 240 rows" in joined.sentence()
+    assert "1 file with 240 rows" in joined.sentence()
     assert join_clicks(tmp_path / "logs", window=0).files == 0
     rows = pq.read_table(next((tmp_path / "logs" / "log").glob("*.parquet"))).to_pylist()
     wanted = [
@@ -161,4 +161,4 @@ def test_the_command_joins(run, tmp_path):
     serve_some(run, tmp_path, lists=3)
     told = CliRunner().invoke(app, ["logs", "join", str(tmp_path), "--window", "0"])
     assert told.exit_code == 0
-    assert "1 files with 9 rows" in told.output
+    assert "1 file with 9 rows" in told.output

@@ -73,16 +73,20 @@ class _Clicks:
             return None
         return NAMED[self.bias](k) if self.bias in NAMED else read_click_model(self.bias, None)
 
-    def read(self, data: RankingData, k: int) -> tuple[Counts | None, list[str]]:
-        """The counts on the items, and how the two match."""
+    def read(self, data: RankingData, k: int, listed: bool) -> tuple[Counts | None, list[str]]:
+        """The counts on the items, and how the two match.
+
+        Of items that are production's lists (`listed`), what else the log has shown is left out.
+        """
         from saferank.counts import CountTable
         from saferank.logs import align
 
         if self.counts is None:
             return None, []
         table = CountTable.open(self.counts)
-        aligned, report = align(table, data, ranks=k, skip_bad=self.skip_bad)
-        return aligned, report.sentences()
+        aligned, report = align(table, data, ranks=k, skip_bad=self.skip_bad or listed)
+        said = report.sentences()
+        return aligned, [_on_lists(line) for line in said] if listed else said
 
 
 @dataclass(frozen=True)
@@ -176,6 +180,7 @@ def explore(
     from saferank.cli.inputs import read_examination
     from saferank.safety.exploring import explore as plan_next_log
     from saferank.safety.exploring.explore_chart import explore_chart
+    from saferank.safety.exploring.plan import LISTS
     from saferank.safety.exploring.taken_production import take_production
     from saferank.safety.promise import Promise
 
@@ -183,7 +188,7 @@ def explore(
     check_outputs([made.chart], [shown.items, shown.production, clicks.counts])
     source = item_source(shown.items, shown.documents)
     data, production_from = read_production(source, shown.production, columns_of(shown.column))
-    counts, notes = clicks.read(data, k)
+    counts, notes = clicks.read(data, k, production_from == LISTS)
     taken = take_production(data, counts, shown.production_policy)
     plan = plan_next_log(
         data, taken.policy, k=k, sessions=log.sessions, counts=counts, click_model=clicks.model(k),
@@ -201,6 +206,12 @@ def explore(
     for line in (*notes, taken.sentence):
         typer.echo(line)
     _tell(plan, made.output)
+
+
+def _on_lists(sentence: str) -> str:
+    """A sentence about items where these are the documents that production lists."""
+    said = sentence.replace("have no item and are", "are on none of production's lists and are")
+    return said.replace("items were shown", "listed documents were shown")
 
 
 def read_production(

@@ -120,8 +120,8 @@ class CountReport:
         if self.value is not None:
             sentences.append(
                 f"The impressions' {self.feedback.noun}: {self.value:,.8g}. It counts by chance, "
-                f"in full ({self.feedback.unit:g}) or not at all: right on average, and as uncertain "
-                f"as the values of {self.kept_information:.0%} of the sessions would be."
+                f"in full ({self.feedback.unit:g}) or not at all: right on average, and as "
+                f"uncertain as the values of {self.kept_information:.0%} of the sessions would be."
             )
         if self.capped:
             sentences.append(

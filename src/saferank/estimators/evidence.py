@@ -22,8 +22,8 @@ def check_feedback(counted: str, click_model: ClickModel) -> None:
     if other and bool(click_model.beta.any()):
         raise InputError(
             f"the click model must be fitted to {counted}, as the counts are; it was fitted to "
-            f"{click_model.feedback} and has trust bias: fit it to these (`saferank bias COUNTS`), "
-            f"or take position bias (`bias --kind position`), which clicks tell, too."
+            f"{click_model.feedback} and has trust bias. Fit one to these (`saferank bias COUNTS "
+            f"-o FILE`), or position bias to clicks (`--kind position`), and give it: --bias FILE."
         )
 
 

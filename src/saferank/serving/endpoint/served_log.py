@@ -43,12 +43,15 @@ class Joined:
     def sentence(self) -> str:
         """The same in words."""
         text = (
-            f"{self.files:,} files with {self.rows:,} rows and {self.clicks:,} clicks are new in "
-            f"the log"
+            f"{_many(self.files, 'file')} with {_many(self.rows, 'row')} and "
+            f"{_many(self.clicks, 'click')} {'is' if self.files == 1 else 'are'} new in the log"
         )
-        return (
-            f"{text}; {self.waiting:,} files wait for their clicks." if self.waiting else f"{text}."
-        )
+        waits = f"{'waits' if self.waiting == 1 else 'wait'} for clicks"
+        return f"{text}; {_many(self.waiting, 'file')} {waits}." if self.waiting else f"{text}."
+
+
+def _many(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def join_clicks(folder: str | Path, *, window: float = WINDOW, now: float | None = None) -> Joined:
