@@ -55,6 +55,8 @@ def test_every_command_has_an_example_with_options_that_exist(name: str) -> None
         words = shlex.split(one)
         assert " ".join(words).startswith(f"saferank {name}")
         assert {word for word in words if word.startswith("-")} <= known
+        arguments = words[1 + len(name.split()) :]
+        command.make_context(name, arguments).close()  # every value is of its option's kind
 
 
 def test_shells_can_complete() -> None:

@@ -1,6 +1,7 @@
 """`rank --guard` where production is known from the log only: its arm is the list that it made."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -86,3 +87,49 @@ def test_lists_are_checked(run):
         pq.write_table(pa.Table.from_pylist(rows), place / "bad.parquet")
         with pytest.raises(InputError, match=message):
             call("rank", place / "run", *options)
+
+
+def test_sessions_and_lists_may_have_names_of_their_own(run, tmp_path):
+    place, items, _ = run
+    query_ids, doc_ids = items.ids()
+    first = [doc_ids[items.offsets[query]] for query in range(items.queries)]
+    table = pa.table({"query_id": query_ids, "doc_id": first, "rank": [1] * items.queries})
+    pq.write_table(table, tmp_path / "lists.parquet")
+    visits = pa.table({"query_id": query_ids[:3], "visit": ["a", "b", "c"]})
+    pq.write_table(visits, tmp_path / "visits.parquet")
+    options = (
+        "--items", place / "items.parquet", "--guard", "--production", tmp_path / "lists.parquet",
+        "--sessions", tmp_path / "visits.parquet",
+    )  # fmt: skip
+    with pytest.raises(InputError, match="--session-column NAME=YOURS"):
+        call("rank", place / "run", *options)
+    rows = json.loads(
+        call("rank", place / "run", *options, "--session-column", "session_id=visit").stdout
+    )
+    assert {(row["query_id"], row["session_id"]) for row in rows} == set(
+        zip(query_ids[:3].tolist(), "abc", strict=True)
+    )
+    assert all({"arm", "share"} <= set(row) and "propensity" not in row for row in rows)
+    yours = table.rename_columns(["term", "SKU", "rank"])
+    pq.write_table(yours, tmp_path / "lists.parquet")
+    named = pq.read_table(place / "items.parquet")
+    own = {"query_id": "term", "doc_id": "SKU"}
+    named = named.rename_columns([own.get(name, name) for name in named.column_names])
+    pq.write_table(named, tmp_path / "items.parquet")
+    columns = ("--column", "query_id=term", "--column", "doc_id=SKU")
+    again = call(
+        "rank", place / "run", "--items", tmp_path / "items.parquet", *options[2:],
+        "--session-column", "session_id=visit", *columns,
+    )  # fmt: skip
+    assert json.loads(again.stdout) == rows
+
+
+def test_the_next_step_names_all_that_serving_needs(run, tmp_path):
+    place, *_ = run
+    shutil.copytree(place / "run", tmp_path / "run")
+    options = ("--items", place / "items.parquet", "--counts", place / "counts.parquet")
+    asked = ("certify", tmp_path / "run", *options, "--guard", "--by", "promise", "--json")
+    told = json.loads(call(*asked).stdout)["decision"]["next_step"]
+    for words in ("saferank serve RUN --log FOLDER", "production_rank", "--items ITEMS --guard"):
+        assert words in told
+    assert len(told) <= 300

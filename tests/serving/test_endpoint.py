@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,12 +24,15 @@ from serving.served_runs import (
     stream_of,
 )
 
+from saferank.data.groups import Groups
 from saferank.errors import InputError
+from saferank.safety import Promise, Rule, assess
 from saferank.serving.app import Limits, create_app
 from saferank.serving.endpoint.arrow_bodies import read_arrow
 from saferank.serving.endpoint.json_bodies import JsonReader
 from saferank.serving.endpoint.served_rankers import runs_of
 from saferank.serving.endpoint.served_run import ServedRun, scores_of_ranks
+from saferank.serving.export import export
 from saferank.serving.rankings import Serving, rankings
 
 ARROW = "application/vnd.apache.arrow.stream"
@@ -267,6 +271,22 @@ def test_only_what_was_certified_to_be_shipped_is_served(runs, tmp_path):
         ServedRun.load(runs["mix"], production=runs["mix"])
     with pytest.raises(InputError, match="must name one run"):
         runs_of(["a/run", "b/run"])
+
+
+def test_floors_for_groups_are_refused_where_groups_are_not_known(tmp_path):
+    groups = Groups.of([f"brand {n % 3}" for n in range(DATA.documents)], "brand")
+    rule = Rule(guard=True, guard_mode="mix", by="promise")
+    certified = assess(
+        RANKER, replace(DATA, groups=groups), promise=Promise(0.9, 0.01, floor=0.5), rule=rule
+    )
+    RANKER.save(tmp_path / "run")
+    certified.save(tmp_path / "run")
+    with pytest.raises(InputError, match="requests name no groups"):
+        create_app(tmp_path / "run")
+    with pytest.raises(InputError, match="knows nothing of groups"):
+        export(tmp_path / "run", "onnx", tmp_path / "m.onnx", guard=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run"]
+    assert "--group COLUMN" in certified.decision.next_step
 
 
 def test_a_run_that_is_written_again_is_read_again(runs, tmp_path):

@@ -37,7 +37,7 @@ def serve_some(run, folder, lists=80, seed=0):
                     body = click if rng.random() < 0.5 else {"clicks": [click, click]}
                     assert client.post("/clicks", body).status == 202
                     clicked.add((answer["request_id"], document["doc_id"]))
-        client.post("/clicks", {"request_id": "never answered", "doc_id": "d1"})
+        client.post("/clicks", {"request_id": 32 * "0", "doc_id": "d1"})
         assert client.get("/status.json").json()["clicks"] >= len(clicked)
     return shown, clicked
 
@@ -111,7 +111,8 @@ BAD = [
     ({"request_id": 5, "doc_id": "a"}, "`request_id`"),
     ({"request_id": "r"}, "objects of request_id and doc_id"),
     ({"clicks": []}, "1 to 10,000 clicks"),
-    ({"clicks": [{"request_id": "r", "doc_id": None}]}, "`doc_id`"),
+    ({"clicks": [{"request_id": 32 * "a", "doc_id": None}]}, "`doc_id`"),
+    ({"request_id": "never answered", "doc_id": "a"}, "32 digits"),
     ({"clicks": ["r"]}, "objects of request_id and doc_id"),
 ]
 

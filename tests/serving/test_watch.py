@@ -1,6 +1,8 @@
 """Guarded traffic watched: sequences that hold however often one looks, and what they decide."""
 
+import html
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -161,3 +163,46 @@ def test_too_little_decides_nothing(tmp_path):
     assert "100 of the 1,000 sessions" in result.stdout
     result = CliRunner().invoke(app, ["watch", str(log)])
     assert result.exit_code != 0
+
+
+def test_the_page_says_what_the_command_says(tmp_path):
+    log, page = tmp_path / "served.parquet", tmp_path / "watch.html"
+    table = rows(3000, rate_new=0.1).rename_columns(
+        ["sid", "query_id", "click", "arm", "share", "day", "<b>revenue</b>"]
+    )
+    pq.write_table(table, log)
+    command = ["watch", str(log), "--column", "session_id=sid", "--chart", str(page)]
+    told = CliRunner().invoke(app, [*command, "--guardrail", "<b>revenue</b>", "--json"])
+    record, text = json.loads(told.stdout), page.read_text()
+    plain = html.unescape(re.sub("<[^>]*>", " ", text))
+    _, _, why = record["sentence"].partition(": ")
+    assert "Roll back" in plain
+    assert why[1:] in plain
+    for note in record["notes"]:
+        assert note in plain
+    for metric in record["metrics"]:
+        for name in ("estimate", "lower", "upper"):
+            assert f"{metric[name]:+.4g}" in plain
+    assert "<b>revenue" not in text
+    assert "<svg" in text
+    assert "<script" not in text
+    assert "Not looked at" in plain
+
+
+def test_production_is_that_of_all_sessions_and_said_to_be():
+    """Shares differ by query, so production's arm alone has another mean."""
+    table = rows(4000, rate_old=0.4)
+    judged = watch(read_experiment(table, columns={"session_id": "sid"}))
+    assert judged.primary.metric.production == pytest.approx(2 * 0.4, abs=0.05)
+    assert any("not the plain mean" in note for note in judged.notes())
+
+
+def test_messages_name_the_option_that_is_meant(tmp_path):
+    log, items = tmp_path / "served.parquet", tmp_path / "items.csv"
+    pq.write_table(rows(20), log)
+    items.write_text("term,doc_id,x\n1,2,3\n")
+    command = ["watch", str(log), "--column", "session_id=sid", "--items", str(items)]
+    for options in ([], ["--item-column", "query_id"]):
+        said = str(CliRunner().invoke(app, [*command, *options]).exception)
+        assert "--item-column" in said
+        assert "--column" not in said.replace("--item-column", "")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -119,8 +121,8 @@ def item_source(items: Path, documents: Path | None) -> Path | ItemTables:
     return items if documents is None else ItemTables(items, documents)
 
 
-def columns_of(pairs: list[str] | None) -> dict[str, str]:
-    """`--column` options as a mapping.
+def columns_of(pairs: list[str] | None, option: str = "--column") -> dict[str, str]:
+    """`--column` options, or others of that form, as a mapping.
 
     >>> columns_of(["rank=position"])
     {'rank': 'position'}
@@ -129,9 +131,18 @@ def columns_of(pairs: list[str] | None) -> dict[str, str]:
     for pair in pairs or []:
         name, sign, yours = pair.partition("=")
         if not (name and sign and yours):
-            raise InputError(f"`--column` must be NAME=YOURS, such as rank=position; got {pair!r}.")
+            raise InputError(f"`{option}` must be NAME=YOURS, such as rank=position; got {pair!r}.")
         mapping[name.strip()] = yours.strip()
     return mapping
+
+
+@contextmanager
+def items_by(option: str) -> Iterator[None]:
+    """Errors on columns of items name the option that they are given by, where another is meant."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(str(error).replace("--column", option)) from error
 
 
 @dataclass(frozen=True)

@@ -72,15 +72,13 @@ class _Beside:
     def read(self) -> RankingData | None:
         """The items, where there are any."""
         from saferank.data import read_items
-        from saferank.errors import InputError
 
         if self.items is None:
             return None
         source = options.item_source(self.items, self.documents)
-        try:
-            return read_items(source, columns=options.columns_of(self.item_column))
-        except InputError as error:  # here --column is for the log
-            raise InputError(str(error).replace("--column", "--item-column")) from error
+        own = options.columns_of(self.item_column, "--item-column")
+        with options.items_by("--item-column"):
+            return read_items(source, columns=own)
 
 
 @app.command("check")

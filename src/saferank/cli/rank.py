@@ -55,14 +55,14 @@ class _Tables:
 
     def shown(self, data: RankingData) -> Ranker | Array | None:
         """Production's ranker, scores that make its lists, or the items' production_score."""
-        from saferank.data.table_files import read_table
         from saferank.learning import Ranker
         from saferank.serving.production_lists import scores_of_lists
+        from saferank.serving.rankings import read_named
 
         if self.production is None:
             return data.production
         if self.listed:
-            return scores_of_lists(read_table(self.production), data)
+            return scores_of_lists(read_named(self.production, columns_of(self.column)), data)
         return Ranker.load(self.production)
 
 
@@ -129,6 +129,21 @@ class _Sessions:
             show_default=False,
         ),
     ] = None
+    session_column: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--session-column",
+            metavar="NAME=YOURS",
+            help="Your name of a column of --sessions: session_id=visit.",
+        ),
+    ] = None
+
+    def read(self, items: dict[str, str]) -> pa.Table | None:
+        """The table of sessions, where one is given; `items` are your names of the items'."""
+        from saferank.serving.rankings import read_sessions
+
+        own = columns_of(self.session_column, "--session-column")
+        return None if self.sessions is None else read_sessions(self.sessions, items | own)
 
 
 def rank(
@@ -150,8 +165,10 @@ def rank(
     """Rank the documents of items with a saved ranker; columns query_id, doc_id, rank, score.
 
     Promise, rank weights and how rankings are made are those that were certified. With --guard a
-    column `propensity` has the probability of each document at its rank: log it, and `saferank
-    count --column propensity=propensity` takes it. RUN may also be a plan of `saferank explore`:
+    column `propensity` has the probability of each document at its rank, unless production is
+    known by its lists only: log it, and `saferank count --column propensity=propensity` takes it.
+    Where two rankers are mixed, `arm` and `share` say which one served and with which chance: log
+    them for `saferank watch`. RUN may also be a plan of `saferank explore`:
     production's lists with the plan's randomisation, and their propensities.
 
     Example: saferank rank run --items items.parquet --guard --session 4711 -o rankings.parquet
@@ -174,13 +191,13 @@ def _ranked(
 ) -> tuple[pa.Table, list[str]]:
     """Rankings of a ranker."""
     from saferank.data.items import read_groups
-    from saferank.serving.rankings import rankings, read_sessions
+    from saferank.serving.rankings import rankings
 
     columns, source = columns_of(tables.column), item_source(tables.items, tables.documents)
     data = serving.ranker.read_items(source, columns=columns)
     if tables.group is not None:
         data = replace(data, groups=read_groups(source, tables.group, data, columns=columns))
-    sessions = None if asked.sessions is None else read_sessions(asked.sessions, columns)
+    sessions = asked.read(columns)
     table, notes = rankings(
         serving, data, tables.shown(data), k=k, session=asked.session, sessions=sessions,
         lists_given=tables.listed,
@@ -208,13 +225,12 @@ def _explored(
     from saferank.cli.explore import read_production
     from saferank.safety.exploring import ExplorationPlan
     from saferank.serving.explored import explored_rankings
-    from saferank.serving.rankings import read_sessions
 
     plan = ExplorationPlan.load(folder)
     columns = columns_of(tables.column)
     source = item_source(tables.items, tables.documents)
     data, production_from = read_production(source, tables.production, columns)
-    sessions = None if asked.sessions is None else read_sessions(asked.sessions, columns)
+    sessions = asked.read(columns)
     return explored_rankings(
         plan, data, production_from, k=k, session=asked.session, sessions=sessions
     )

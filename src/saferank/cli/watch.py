@@ -81,11 +81,13 @@ class _Certified:
                 raise InputError("`--run` is held against the log by its items: give --items, too.")
             return None
         ranker = None if self.run is None else Ranker.load(self.run)
-        own = options.columns_of(self.item_column)
+        own = options.columns_of(self.item_column, "--item-column")
         read = read_items if ranker is None else ranker.read_items
+        with options.items_by("--item-column"):
+            items = read(self.items, columns=own)
         model = None if ranker is None else ranker.provenance.click_model
         return find_drift(
-            log, read(self.items, columns=own), columns=options.columns_of(column),
+            log, items, columns=options.columns_of(column),
             click_model=None if model is None else ClickModel.from_dict(model), engine=engine,
         )  # fmt: skip
 
@@ -97,7 +99,8 @@ def watch(
     engine: options.EngineOptions,
     column: options.Column = None,
     chart: Annotated[
-        Path | None, typer.Option(help="Draw the days: .html, .svg, .png or .pdf.")
+        Path | None,
+        typer.Option(help="Write a page (.html), or the chart alone (.svg, .png, .pdf)."),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -108,7 +111,7 @@ def watch(
 
     With --items also whether the traffic is still what was certified.
 
-    Example: saferank watch served/*.parquet --guardrail revenue --chart watch.html
+    Example: saferank watch served/log/*.parquet --items items.parquet --chart watch.html
     """
     from saferank._core.charts import save_chart
     from saferank.serving import watching
@@ -125,14 +128,17 @@ def watch(
         confidence=limits.confidence, planned=limits.planned, least=limits.least,
     )  # fmt: skip
     drift = certified.drift(log, column, engine.choice())
-    if chart is not None:
+    sentences = [] if drift is None else drift.sentences()
+    if chart is not None and chart.suffix == ".html":
+        watching.write_watch_page(chart, judged, sentences)
+    elif chart is not None:
         save_chart(watching.watch_chart(judged), chart)
     if json:
         told = {} if drift is None else {"drift": drift.to_dict()}
         print_json(judged.to_dict() | told)
     else:
         _tell(judged, len(experiment.days))
-        for sentence in () if drift is None else drift.sentences():
+        for sentence in sentences:
             typer.echo(sentence)
     if judged.verdict != "ship wider":
         raise typer.Exit(ROLL_BACK if judged.verdict == "roll back" else CONTINUE)
@@ -151,3 +157,4 @@ def _tell(judged: Watch, days: int) -> None:
     )
     for note in judged.notes():
         typer.echo(note)
+    typer.echo(f"Next: {judged.next_step()}")

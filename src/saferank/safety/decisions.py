@@ -26,13 +26,21 @@ _METHODS = {
     "cantelli": "Examinations of documents are independent (the paper's theorem); any number of "
     "sessions; the verdict is for the log's queries.",
 }
-_SERVE = "Serve it with saferank rank, log what is shown, and judge it again by that log."
+_AGAIN = "log what is shown, and judge it again by that log."
+_SERVE = f"Serve it (saferank serve RUN --log FOLDER, or saferank rank RUN --items ITEMS), {_AGAIN}"
 
 
 def _serve_guarded(certificate: Certificate) -> str:
     """How to serve with the guard; where only the log tells production, its lists are needed."""
-    lists = " --production LISTS" if certificate.production_kind in ("observed", "recorded") else ""
-    return _SERVE.replace("rank,", f"rank --guard{lists},")
+    if certificate.promise.has_floors:
+        return f"Serve it (saferank rank RUN --items ITEMS --guard --group COLUMN), {_AGAIN}"
+    if certificate.production_kind not in ("observed", "recorded"):
+        return _SERVE.replace("ITEMS)", "ITEMS --guard)")
+    return (
+        "Serve it with production's lists: saferank serve RUN --log FOLDER takes production_rank "
+        "with each request, saferank rank RUN --items ITEMS --guard --production LISTS one list "
+        "per query. Then judge it again by that log."
+    )
 
 
 _LOOSE = {

@@ -137,14 +137,20 @@ def read_sessions(path: str | Path, columns: Mapping[str, str] | None = None) ->
 
     `columns` are the user's own names of these.
     """
+    table = read_named(path, columns)
+    lacking = [name for name in ("query_id", "session_id") if name not in table.column_names]
+    require(not lacking, str(path), "a table of query_id and session_id (or --session-column "
+            "NAME=YOURS)", table.column_names)  # fmt: skip
+    return table
+
+
+def read_named(path: str | Path, columns: Mapping[str, str] | None = None) -> pa.Table:
+    """A table, its columns called as here where `columns` has the user's own names of them."""
     from saferank.data.table_files import read_table
 
     table = read_table(path)
-    yours = {own: name for name, own in (columns or {}).items()}
-    table = table.rename_columns([yours.get(name, name) for name in table.column_names])
-    lacking = [name for name in ("query_id", "session_id") if name not in table.column_names]
-    require(not lacking, str(path), "a table of query_id and session_id", table.column_names)
-    return table
+    yours = {own: name for name, own in (columns or {}).items() if name not in table.column_names}
+    return table.rename_columns([yours.get(name, name) for name in table.column_names])
 
 
 def rankings(

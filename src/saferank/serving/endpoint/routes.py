@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import hmac
 import logging
+import re
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -27,7 +28,6 @@ from saferank.serving.endpoint.problems import ProblemError
 from saferank.serving.endpoint.ranking_requests import (
     ARROW,
     JSON,
-    LONGEST_ID,
     Limits,
     RankingRequest,
     check_id,
@@ -39,6 +39,7 @@ from saferank.serving.endpoint.shown_log import Click, RowLog, ShownList, click_
 
 _AT_ONCE: Final = 1000
 """Documents up to which a request is answered without a thread of its own."""
+_REQUEST_ID: Final = re.compile("[0-9a-f]{32}")
 _LOG = logging.getLogger("saferank.serve")
 
 
@@ -297,8 +298,9 @@ def _click(record: Any, now: float) -> Click:
     valid = isinstance(record, dict) and set(record) == {"request_id", "doc_id"}
     require(valid, "clicks", "objects of request_id and doc_id", record)
     request = record["request_id"]
-    usable = isinstance(request, str) and 0 < len(request) <= LONGEST_ID and "\x1f" not in request
-    require(usable, "request_id", "that of an answer", request)
+    # whether it was answered cannot be known here: another worker may have done so
+    usable = isinstance(request, str) and _REQUEST_ID.fullmatch(request) is not None
+    require(usable, "request_id", "that of an answer: 32 digits from 0 to f", request)
     return Click(request, check_id(record["doc_id"], "doc_id"), now)
 
 

@@ -39,7 +39,7 @@ class Metric:
     sums: Floats
     squares: Floats
     production: float
-    """Mean of production's sessions, all days."""
+    """Per session, had all been production's: its lists weigh 1/(1 - share). All days."""
     missing: int
     """Lists without a value, which say nothing."""
 

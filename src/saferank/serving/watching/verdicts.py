@@ -42,6 +42,13 @@ class Watched:
         """Whether it is surely not worse than tolerated."""
         return bool(self.sequence.lower[-1] >= self.allowed)
 
+    @property
+    def says(self) -> str:
+        """The same in words."""
+        if self.harmed:
+            return "worse than tolerated"
+        return "not worse than tolerated" if self.sure else "not sure yet"
+
     def to_dict(self) -> dict[str, Any]:
         """The metric for JSON."""
         sequence = self.sequence
@@ -106,6 +113,14 @@ class Watch:
             return f"Continue: {self.sessions:,} of the {self.least:,} sessions that are needed."
         return f"{self.verdict.capitalize()}: {sentences}."
 
+    def next_step(self) -> str:
+        """What to do now."""
+        if self.verdict == "roll back":
+            return "serve production alone, and learn from this log, too."
+        if self.verdict == "ship wider":
+            return "certify again by this log, with a smaller --holdout or --keep, and watch on."
+        return "leave it as it is, and look again when there are more sessions."
+
     def notes(self) -> list[str]:
         """What was left out, and what it assumes."""
         experiment, notes = self.experiment, []
@@ -124,6 +139,10 @@ class Watch:
             for each in self.watched
             if each.metric.missing
         ]
+        notes.append(
+            "Production's value is that of all sessions had they been production's: its lists "
+            "weigh 1 / (1 - share), so it is not the plain mean of production's arm."
+        )
         notes.append(
             f"All intervals hold at every look at once ({self.confidence:.0%}), as far as sessions "
             f"are independent and {self.least:,} of them are enough for normal sums."

@@ -10,7 +10,7 @@ from saferank._core.charts import COLOURS
 from saferank.serving.watching.verdicts import Watch
 
 
-def watch_chart(watched: Watch) -> Any:
+def watch_chart(watched: Watch, *, titled: bool = True) -> Any:
     """Estimate and interval day by day, in per cent of production; dashed: what is tolerated."""
     import altair as alt
 
@@ -39,4 +39,5 @@ def watch_chart(watched: Watch) -> Any:
             .encode(y="limit:Q")
         )
         panels.append((band + line + limit).properties(width=520, height=200))
-    return alt.vconcat(*panels).properties(title=watched.sentence())
+    chart = alt.vconcat(*panels)
+    return chart.properties(title=watched.sentence()) if titled else chart
