@@ -16,6 +16,7 @@ from saferank.data import read_items, synthetic, write_items
 from saferank.data.groups import Groups
 from saferank.errors import InputError
 from saferank.learning import Ranker, Settings, learn
+from saferank.plackett_luce import exposure
 from saferank.safety import Assessment, Guard, Promise, Rule, assess
 
 
@@ -127,6 +128,15 @@ def test_groups_say_what_is_served_and_why_merit_is_not_told(folder, capsys, mon
     shown = capsys.readouterr().out
     assert "exposure: new, with the guard" in shown
     assert "not told: not of the 10 largest" in shown
+    costs = found.exposures.frontier
+    assert [one.floor for one in costs] == sorted(one.floor for one in costs)
+    weights = found.certificate.weights
+    plain = Guard(ranker, items.production, Promise(0.9, 0.01), weights=weights).exposure(items)
+    shares = np.repeat(counts.sessions / counts.total, items.sizes)
+    worth = items.labels * shares
+    before = worth @ exposure(items.production, weights, items.offsets)
+    assert costs[0].utility == pytest.approx(worth @ plain / before, rel=1e-6)
+    assert "What floors would cost behind the guard, on" in shown
 
 
 def test_sessions_it_learned_from_are_refused_or_flatter_on_every_output(folder, tmp_path):

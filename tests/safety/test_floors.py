@@ -4,6 +4,8 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from saferank.data import RankingData
@@ -13,6 +15,7 @@ from saferank.plackett_luce import exposure
 from saferank.policies.production import chances_of_lists, total_weights
 from saferank.safety import Guard, Promise, certify
 from saferank.safety.examination import Examination
+from saferank.safety.floor_transfers import Claims, transfer_to_floors
 from saferank.safety.floored_policy import best_with_floors
 from saferank.safety.guarded import GuardRule
 
@@ -100,33 +103,71 @@ def optimum(gains, omega0, groups, weights, promise, allowed):
     return -best.fun
 
 
-def gaps(first=100, count=60):
+FLOORS = {
+    "a share of its own": lambda rng: {"floor": float(rng.uniform(0.5, 1))},
+    "all of its own": lambda _: {"floor": 1.0},
+    "a share of all": lambda rng: {"floor_of_all": float(rng.uniform(0.05, 0.3))},
+}
+
+
+def gaps(floor, first=100, count=60):
     """Share of the optimum's gain over production that is left behind, of random small queries."""
-    found = []
+    left = []
     for seed in range(first, first + count):
         rng = np.random.default_rng(seed)
         size = int(rng.integers(3, 6))
         groups, gains = rng.integers(0, 3, size), rng.normal(size=size)
         cuts, weights = np.array([0, size]), WEIGHTS[:size]
         omega0 = exposure(2 * rng.normal(size=size), weights, cuts)
-        promise = Promise(
-            float(rng.choice([0.0, 0.5, 0.8])), 0.05, floor=float(rng.uniform(0.5, 1))
-        )
+        promise = Promise(float(rng.choice([0.0, 0.5, 0.8])), 0.05, **floor(rng))
         allowed = promise.slack * weights.sum()
         omega = best_with_floors(gains, omega0, cuts, groups, weights, promise, np.array([allowed]))
         assert broken(omega, omega0, cuts, groups, promise)[0] == 0
+        assert np.maximum(0, promise.keep * omega0 - omega).sum() <= allowed + 1e-8
         most = optimum(gains, omega0, groups, weights, promise, allowed) - gains @ omega0
         gained = gains @ omega - gains @ omega0
         assert gained <= most + 1e-7
         if most > 1e-3:
-            found.append(1 - gained / most)
-    return np.array(found)
+            left.append(1 - gained / most)
+    return np.array(left)
 
 
-def test_little_of_the_best_gain_is_left_behind():
-    lost = gaps()
-    assert np.median(lost) < 0.005
+@pytest.mark.parametrize("floor", FLOORS.values(), ids=FLOORS)
+def test_little_of_the_best_gain_is_left_behind(floor):
+    lost = gaps(floor)
+    assert np.median(lost) < 0.002
     assert lost.mean() < 0.03
+    assert (lost > 0.5).mean() < 0.03  # hardly a query is left with production
+
+
+@given(
+    st.integers(1, 8).flatmap(
+        lambda size: st.tuples(
+            st.permutations([1.0, 0.7, 0.5, 0.4, 0.35, 0.0, 0.0, 0.0][:size]),
+            *(st.lists(values, min_size=size, max_size=size) for values in (
+                st.integers(0, 2), st.floats(-1, 1), st.floats(0, 1), st.floats(0, 1),
+            )),
+        )
+    ),
+    st.floats(0, 0.5),
+)  # fmt: skip
+def test_handing_over_keeps_what_is_to_be_kept(world, allowed):
+    ranking, groups, gains, least, floors = map(np.array, world)
+    unit = np.unique(groups, return_inverse=True)[1]
+    exposed = np.bincount(unit, ranking)
+    floor = floors[: exposed.size] * exposed.sum() / exposed.size
+    lost = np.maximum(0, least - ranking).sum()
+    left = max(0.0, allowed - lost)
+    claims = Claims(gains, least, unit, floor, np.sort(ranking)[::-1].copy())
+    moved = transfer_to_floors(
+        ranking, np.array([0, ranking.size]), claims, exposed, np.array([left])
+    )
+    assert moved.sum() == pytest.approx(ranking.sum())
+    # majorised by the weights: some rankings give it
+    assert (np.cumsum(np.sort(moved)[::-1]) <= np.cumsum(np.sort(ranking)[::-1]) + 1e-9).all()
+    now = np.bincount(unit, moved)
+    assert (now >= np.minimum(exposed, floor) - 1e-9).all()
+    assert np.maximum(0, least - moved).sum() <= max(allowed, lost) + 1e-9
 
 
 def test_the_certificate_counts_floors():

@@ -75,6 +75,12 @@ def _print_exposures(report: ExposureReport, guarded: bool) -> None:
         if before is not None and after is not None
     ]
     print_table("Fairness of exposure", ("what", "production", new), lines)
+    if report.frontier:
+        costs = [(f"{one.floor:.0%}", f"{one.utility:.1%}") for one in report.frontier]
+        title = f"What floors would cost behind the guard, on {report.frontier_queries:,} queries"
+        columns_of_costs = ("every group keeps, of production's", "utility, of production's")
+        print_table(title, columns_of_costs, costs)
+        typer.echo("Utility is by merit here, and no promise: --floor promises one.")
 
 
 def _share(value: float | None) -> str:

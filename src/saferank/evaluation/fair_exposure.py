@@ -66,6 +66,16 @@ class FairnessMeasures:
 
 
 @dataclass(frozen=True)
+class FloorCost:
+    """What a floor for groups leaves of the utility of what would be served behind a guard."""
+
+    floor: float
+    """Share of its exposure under production that every group of every query keeps."""
+    utility: float
+    """By merit, as a share of production's."""
+
+
+@dataclass(frozen=True)
 class ExposureReport:
     """Exposure by group before and after, and measures of both policies."""
 
@@ -77,6 +87,10 @@ class ExposureReport:
     new: FairnessMeasures
     merit_from: str | None
     """Where merit comes from: labels, or the regression."""
+    frontier: tuple[FloorCost, ...] = ()
+    """What floors would cost, behind the guard; empty where merit is not known."""
+    frontier_queries: int = 0
+    """Queries that this was computed on."""
 
 
 def exposure_report(

@@ -154,6 +154,11 @@ def _figures(assessment: Assessment, provenance: Provenance) -> Iterator[Figure]
         text = _group_caption(assessment.exposures)
         chart = page_charts.group_chart(assessment.exposures, guarded=assessment.guarded)
         yield _figure("groups", title, text, chart)
+        if assessment.exposures.frontier:
+            yield _figure(
+                "floors", "What floors would cost", _floor_caption(assessment.exposures),
+                page_charts.floor_chart(assessment.exposures),
+            )  # fmt: skip
     if assessment.log is not None:
         text = "Far apart, the click model does not describe these users."
         yield _figure("clicks", say("Clicks by rank"), text, page_charts.click_rates(assessment))
@@ -177,6 +182,16 @@ def _group_caption(report: ExposureReport) -> str:
             )
     hidden = len(report.groups) - page_charts.GROUPS + report.others
     return text + (f" {hidden:,} smaller groups are not shown." if hidden > 0 else "")
+
+
+def _floor_caption(report: ExposureReport) -> str:
+    first, last = report.frontier[0], report.frontier[-1]
+    return (
+        f"Behind the guard, if every {report.column} of every query keeps at least so much of its "
+        f"exposure under production: {first.utility:.1%} of production's utility without floors, "
+        f"{last.utility:.1%} if each keeps all of it. Utility is by merit ({report.merit_from}), "
+        f"on {report.frontier_queries:,} queries."
+    )
 
 
 def _doubt_caption(assessment: Assessment) -> str:

@@ -313,3 +313,29 @@ def group_chart(report: ExposureReport, *, guarded: bool) -> Any:
         ),
         f"Shares of exposure by {report.column}, before and after",
     )  # fmt: skip
+
+
+def floor_chart(report: ExposureReport) -> Any:
+    """Utility that the guarded policy has at each floor for groups, beside production's."""
+    import altair as alt
+
+    rows = [{"floor": one.floor, "utility": one.utility} for one in report.frontier]
+    line = (
+        alt.Chart({"values": rows})
+        .mark_line(color=BLUE, strokeWidth=2.5, point={"color": BLUE, "filled": True, "size": 60})
+        .encode(
+            x=alt.X("floor:Q", title="exposure that every group keeps", axis=_percent()),
+            y=alt.Y(
+                "utility:Q", title="utility, of production's", axis=_percent(),
+                scale=alt.Scale(zero=False),
+            ),
+            tooltip=[_number("floor:Q"), _number("utility:Q")],
+        )
+    )  # fmt: skip
+    level = (
+        alt.Chart({"values": [{"utility": 1.0}]})
+        .mark_rule(color=ORANGE, strokeDash=[6, 3], strokeWidth=2)
+        .encode(y="utility:Q")
+    )
+    title = f"Utility against the share of its exposure that every {report.column} keeps"
+    return _finished(line + level, f"{title}; dashed: production")

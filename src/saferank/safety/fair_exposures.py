@@ -6,20 +6,27 @@ from dataclasses import replace
 
 import numpy as np
 
+from saferank._core import flat
 from saferank._core.flat import Floats
 from saferank.clicks import ClickModel
 from saferank.counts import Counts
 from saferank.evaluation.fair_exposure import (
     ExposureReport,
+    FloorCost,
     exposure_report,
     groups_of,
     merits_by_clicks,
 )
 from saferank.evaluation.scored_policies import Policy, query_shares
 from saferank.learning import Ranker
+from saferank.safety.guarded import GuardRule, both_tables
 from saferank.safety.judging import Served, evidence_for, judged_counts
 from saferank.safety.rule import Rule
 
+FLOORS = (0.0, 0.5, 0.8, 0.9, 0.95, 1.0)
+"""What groups could be promised: shares of their exposure under production."""
+FRONTIER_QUERIES = 200
+"""About as many queries show what floors cost."""
 CLICKS_FOR = 10
 """Groups whose merit is estimated from clicks, those of most exposure first."""
 
@@ -30,8 +37,12 @@ def report_exposures(
     counts: Counts | None,
     click_model: ClickModel | None,
     rule: Rule,
+    guard: GuardRule,
 ) -> ExposureReport:
-    """Exposure by group before and after; with counts, merit of the largest groups by clicks."""
+    """Exposure by group before and after; with counts, merit of the largest groups by clicks.
+
+    `guard` is what floors would be added to, whether it is served or not.
+    """
     data = served.data
     omega, omega0, _ = served.exposures()
     seen = counts is not None and counts.total > 0
@@ -40,6 +51,8 @@ def report_exposures(
     report = exposure_report(
         omega, omega0, data, served.weights, shares=shares, merit=merit, merit_from=source
     )
+    if merit is not None:
+        report = _with_frontier(report, served, guard, merit, shares)
     if counts is None or click_model is None or not seen:
         return report
     judged, _ = judged_counts(ranker, counts, rule.same_sessions)
@@ -59,6 +72,32 @@ def report_exposures(
         for group in report.groups[CLICKS_FOR:]
     )
     return replace(report, groups=told + others)
+
+
+def _with_frontier(
+    report: ExposureReport, served: Served, guard: GuardRule, merit: Floats, shares: Floats
+) -> ExposureReport:
+    """What floors would cost: utility by merit of the guarded policy at each of `FLOORS`."""
+    some = np.arange(0, served.data.queries, max(1, served.data.queries // FRONTIER_QUERIES))
+    data, places = served.data.subset(some), flat.gather(served.data.offsets, some)[0]
+    production = served.production.subset(some)
+    tables = both_tables(served.scores[places], production, guard.examination, served.deployed)
+    worth = merit[places] * flat.repeat_per_document(shares[some], data.offsets)
+
+    def utility(table: Floats) -> float:
+        return float(worth @ (table @ served.weights[: table.shape[1]]))
+
+    whole = utility(tables[1])
+    if whole <= 0:
+        return report
+    costs = []
+    for floor in FLOORS:
+        promise = replace(guard.promise, floor=floor, floor_of_all=0.0)
+        own = replace(guard, promise=promise).serve(
+            *tables, data.offsets, filled=production.filled, groups=data.group_codes
+        )
+        costs.append(FloorCost(floor, utility(own.table) / whole))
+    return replace(report, frontier=tuple(costs), frontier_queries=data.queries)
 
 
 def _merit(ranker: Policy, served: Served) -> tuple[Floats | None, str | None]:
