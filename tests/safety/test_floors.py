@@ -154,7 +154,7 @@ def test_little_of_the_best_gain_is_left_behind(floor):
 def test_handing_over_keeps_what_is_to_be_kept(world, allowed):
     ranking, groups, gains, least, floors = map(np.array, world)
     unit = np.unique(groups, return_inverse=True)[1]
-    exposed = np.bincount(unit, ranking)
+    exposed = np.bincount(unit, ranking).astype(np.float64)
     floor = floors[: exposed.size] * exposed.sum() / exposed.size
     lost = np.maximum(0, least - ranking).sum()
     left = max(0.0, allowed - lost)

@@ -148,17 +148,16 @@ def assess(
         traffic=None if counts is None or counts.total == 0 else counts,
     )  # fmt: skip
     looking = Examination.of(asked, w)
-    served = Served(scores, data, shown, looking.weights, deployed)
-    if rule.guard:
-        served = served.guarded(certificate.promise, looking, rule)
+    alone = Served(scores, data, shown, looking.weights, deployed)
+    behind = alone.guarded(certificate.promise, looking, rule)
+    served = behind if rule.guard else alone
     if counts is None:
         assessment = Assessment(verdict(certificate, rule=rule), certificate, fit=fit)
     else:
         judging = _JudgingLog.of(counts, click_model, w.size, logged_by, log)
         assessment = _by_clicks(ranker, served, judging, certificate, fit, rule)
     if data.groups is not None:
-<<<<<<< HEAD
-        exposures = report_exposures(ranker, served, counts, click_model, rule)
+        exposures = report_exposures(ranker, served, behind, counts, click_model, rule)
         assessment = replace(assessment, exposures=exposures)
     return _named(replace(assessment, guarded=rule.guard), ranker, production, data)
 
@@ -168,17 +167,6 @@ def _examination(asked: Asked, rule: Rule) -> Asked:
     if isinstance(asked, str) and asked == "auto":
         return "any" if rule.joined else "fitted"
     return asked
-=======
-        exposures = report_exposures(ranker, served, counts, click_model, rule, promised)
-    if counts is None:
-        decision = verdict(certificate, rule=rule)
-        plain = Assessment(decision, certificate, fit=fit, guarded=rule.guard, exposures=exposures)
-        return _named(plain, ranker, production, data)
-    assert fit is not None
-    judging = _JudgingLog.of(counts, click_model, w.size, logged_by, log)
-    assessment = _by_clicks(ranker, served, judging, certificate, fit, rule)
-    return _named(replace(assessment, exposures=exposures), ranker, production, data)
->>>>>>> d4a70ca (Floors: exposure is handed over before production is mixed in; what floors would cost, in certify and on the page; no empty section on the page)
 
 
 def _named(

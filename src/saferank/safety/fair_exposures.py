@@ -19,7 +19,7 @@ from saferank.evaluation.fair_exposure import (
 )
 from saferank.evaluation.scored_policies import Policy, query_shares
 from saferank.learning import Ranker
-from saferank.safety.guarded import GuardRule, both_tables
+from saferank.safety.guarded import both_tables
 from saferank.safety.judging import Served, evidence_for, judged_counts
 from saferank.safety.rule import Rule
 
@@ -34,14 +34,14 @@ CLICKS_FOR = 10
 def report_exposures(
     ranker: Policy,
     served: Served,
+    behind: Served,
     counts: Counts | None,
     click_model: ClickModel | None,
     rule: Rule,
-    guard: GuardRule,
 ) -> ExposureReport:
     """Exposure by group before and after; with counts, merit of the largest groups by clicks.
 
-    `guard` is what floors would be added to, whether it is served or not.
+    `behind` is the ranker behind a guard, which floors would be added to, served so or not.
     """
     data = served.data
     omega, omega0, _ = served.exposures()
@@ -52,7 +52,7 @@ def report_exposures(
         omega, omega0, data, served.weights, shares=shares, merit=merit, merit_from=source
     )
     if merit is not None:
-        report = _with_frontier(report, served, guard, merit, shares)
+        report = _with_frontier(report, behind, merit, shares)
     if counts is None or click_model is None or not seen:
         return report
     judged, _ = judged_counts(ranker, counts, rule.same_sessions)
@@ -75,9 +75,11 @@ def report_exposures(
 
 
 def _with_frontier(
-    report: ExposureReport, served: Served, guard: GuardRule, merit: Floats, shares: Floats
+    report: ExposureReport, served: Served, merit: Floats, shares: Floats
 ) -> ExposureReport:
     """What floors would cost: utility by merit of the guarded policy at each of `FLOORS`."""
+    guard = served.guard
+    assert guard is not None
     some = np.arange(0, served.data.queries, max(1, served.data.queries // FRONTIER_QUERIES))
     data, places = served.data.subset(some), flat.gather(served.data.offsets, some)[0]
     production = served.production.subset(some)

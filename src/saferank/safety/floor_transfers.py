@@ -96,7 +96,7 @@ def _queries(
 @kernel
 def _upwards(omega: Floats, giver: int, taker: int, weights: Floats) -> float:
     """How much a document can give to one with more exposure, none changing places."""
-    most = omega[giver]
+    most: float = omega[giver]
     top, low = 0.0, 0.0  # the exposures next above the taker's and next below the giver's
     for other in range(omega.size):
         if other in (taker, giver):
@@ -136,4 +136,5 @@ def _hand_over(
     omega[taker] += moved
     exposed[rich] -= moved
     exposed[poor] += moved
-    return min(lacked, moved) - max(0.0, moved - free)
+    fallen: float = min(lacked, moved) - max(0.0, moved - free)
+    return fallen
