@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import resource
 import signal
@@ -19,6 +20,8 @@ import pytest
 import torch
 
 from saferank.cli import ending
+from saferank.cli.app import app
+from saferank.cli.help_pages import PAGES, page_of
 from saferank.errors import EngineError, InputError
 from saferank.scorers.tensors import write_tensors
 
@@ -262,3 +265,26 @@ def _is_working(process: psutil.Process) -> bool:
         return times.user + times.system > 2 and "resource_tracker" not in str(process.cmdline())
     except psutil.Error:
         return False
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_person_is_told_where_to_read_on(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*, standalone_mode: bool) -> None:
+        del standalone_mode
+        raise InputError("`keep` must be in [0, 1]; got 2.")
+
+    stream = io.StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: terminal)
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(sys, "argv", ["saferank", "certify", "run"])
+    assert ending.run(refuse) == ending.BAD_INPUT
+    lines = stream.getvalue().splitlines()
+    assert lines[0] == "saferank: `keep` must be in [0, 1]; got 2."
+    assert lines[1:] == (["More: docs/safety.md"] if terminal else [])
+
+
+def test_every_command_has_a_page() -> None:
+    names = {command.name for command in app.registered_commands}
+    names |= {group.name for group in app.registered_groups}
+    assert names == set(PAGES)
+    assert all((SOURCES.parent / str(page_of([name]))).is_file() for name in PAGES)

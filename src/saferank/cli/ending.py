@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, Final, Protocol
 
+from saferank.cli.help_pages import page_of
 from saferank.errors import SaferankError, shorten
 
 BAD_INPUT: Final = 2
@@ -92,6 +93,7 @@ def _guarded(work: Callable[[], Any], received: list[int]) -> int:
         if sentence is None:
             raise
         _say(sentence)
+        _point_to_page()
         return code
 
 
@@ -99,6 +101,13 @@ def _say(sentence: str) -> None:
     if sys.stderr is not None:
         with contextlib.suppress(OSError):
             sys.stderr.write(f"saferank: {shorten(sentence)}\n")
+
+
+def _point_to_page() -> None:
+    """Where to read on, for a person: scripts get the one sentence."""
+    page = page_of(sys.argv[1:])
+    if page is not None and sys.stderr is not None and sys.stderr.isatty():
+        sys.stderr.write(f"More: {page}\n")
 
 
 def _explained(error: Exception) -> tuple[str | None, int]:
