@@ -52,6 +52,26 @@ def test_a_ranker_remembers_its_sessions(tmp_path):
     np.testing.assert_array_equal(again.relevance(DATA), RANKER.relevance(DATA))
 
 
+@pytest.mark.parametrize("guard", [False, True])
+def test_an_assessment_scores_each_policy_once(guard):
+    scored = {"new": 0, "production": 0}
+
+    def policy(name, column):
+        def scores(data):
+            scored[name] += data.documents
+            return np.clip(data.features[:, column], -1, 1)
+
+        return scores
+
+    new, old = policy("new", 1), policy("production", 0)
+    shown = np.clip(DATA.features[:, 0], -1, 1)
+    counts = simulate(DATA, shown, USERS, sessions=2000, seed=0)
+    assess(new, DATA, production=old, counts=counts, click_model=USERS, rule=Rule(guard=guard))
+    assert scored == {"new": DATA.documents, "production": DATA.documents}
+    compare({"one": new}, DATA, counts, production=old, click_model=USERS)
+    assert scored == {"new": 2 * DATA.documents, "production": 2 * DATA.documents}
+
+
 def test_the_judge_part_judges_and_nothing_else():
     found = judge(COUNTS)
     assert found.flatters is None

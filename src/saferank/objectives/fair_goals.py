@@ -22,7 +22,7 @@ from saferank._core.value_slope import ValueSlope
 from saferank.errors import InputError, require
 from saferank.objectives.fairness import TERMS, Term, Units, ideal_exposure, sums_by
 from saferank.objectives.goals import Goal, QueryBlock, RewardRisk, Risk, ValueGradient
-from saferank.objectives.in_exposures import Context, Objective, Queries
+from saferank.objectives.in_exposures import Context, ExposureGoal, Objective, Queries
 from saferank.plackett_luce import exposure, exposure_gradient
 
 Over = Literal["queries", "traffic"]
@@ -123,9 +123,21 @@ class FairGoal:
         """Number of queries that are judged."""
         return self.base.queries
 
-    def _add(
-        self, judged: ValueGradient, scores: Floats, place: QueryBlock, slope: Floats
+    def _base_values(self, scores: Floats, omega: Floats, place: QueryBlock) -> RewardRisk:
+        """Reward and risk of the goal without the term; exposures are computed once."""
+        if isinstance(self.base, ExposureGoal):
+            return self.base.values_at(omega, place)
+        return self.base.values(scores, place)
+
+    def _with_term(
+        self, scores: Floats, omega: Floats, place: QueryBlock, risk: Risk | None, slope: Floats
     ) -> ValueGradient:
+        """The goal without the term's value, and the gradient with its slope: one where it can."""
+        if isinstance(self.base, ExposureGoal) and self.base.gradient == "exact":
+            sums, own = self.base.values_and_slope(omega, place, risk)
+            both = own - self.weight * slope
+            return ValueGradient(*sums, self.base.gradient_of(scores, place, both))
+        judged = self.base.value_and_gradient(scores, place, risk)
         own = exposure_gradient(scores, self.weights, place.offsets, -self.weight * slope)
         bent = None if judged.curvature is None else judged.curvature + np.abs(own)
         return judged._replace(gradient=judged.gradient + own, curvature=bent)
@@ -137,25 +149,25 @@ class FairWithinQueries(FairGoal):
 
     def values(self, scores: Floats, place: QueryBlock) -> RewardRisk:
         """Reward and risk of some queries."""
-        base, (fair, _) = self.base.values(scores, place), self._fair(scores, place)
+        omega = exposure(scores, self.weights, place.offsets)
+        base, (fair, _) = self._base_values(scores, omega, place), self._fair(omega, place)
         return base._replace(reward=self._less(base.reward, place, fair))
 
     def value_and_gradient(
         self, scores: Floats, place: QueryBlock, risk: Risk | None
     ) -> ValueGradient:
         """Judge some queries."""
-        judged = self.base.value_and_gradient(scores, place, risk)
-        fair, unit = self._fair(scores, place)
+        omega = exposure(scores, self.weights, place.offsets)
+        fair, unit = self._fair(omega, place)
         slope = flat.repeat_per_document(self.share[place.queries], place.offsets)
-        judged = judged._replace(reward=self._less(judged.reward, place, fair))
-        return self._add(judged, scores, place, slope * fair.slope[unit])
+        judged = self._with_term(scores, omega, place, risk, slope * fair.slope[unit])
+        return judged._replace(reward=self._less(judged.reward, place, fair))
 
-    def _fair(self, scores: Floats, place: QueryBlock) -> tuple[ValueSlope, Ints]:
+    def _fair(self, omega: Floats, place: QueryBlock) -> tuple[ValueSlope, Ints]:
         """The term of each query, with its slope in the units' exposures; units of documents."""
         units = self.units.take(place.queries)
         moved = units.offsets[:-1] - self.units.offsets[:-1][place.queries]
         unit = self.unit[place.positions] + flat.repeat_per_document(moved, place.offsets)
-        omega = exposure(scores, self.weights, place.offsets)
         return self.term(sums_by(unit, omega, int(units.offsets[-1])), units), unit
 
     def _less(self, reward: Floats, place: QueryBlock, fair: ValueSlope) -> Floats:
@@ -175,7 +187,8 @@ class FairOverTraffic(FairGoal):
 
     def values(self, scores: Floats, place: QueryBlock) -> RewardRisk:
         """Reward and risk of some queries."""
-        base, (exposed, *_) = self.base.values(scores, place), self._exposed(scores, place)
+        omega = exposure(scores, self.weights, place.offsets)
+        base, (exposed, *_) = self._base_values(scores, omega, place), self._exposed(omega, place)
         return base._replace(risk=np.column_stack([base.risk, exposed]))
 
     def value_and_gradient(
@@ -183,16 +196,16 @@ class FairOverTraffic(FairGoal):
     ) -> ValueGradient:
         """Judge some queries."""
         totals = None if risk is None or np.ndim(risk) == 0 else np.asarray(risk)
-        judged = self.base.value_and_gradient(scores, place, risk if totals is None else totals[0])
-        exposed, visited, unit = self._exposed(scores, place)
+        omega = exposure(scores, self.weights, place.offsets)
+        exposed, visited, unit = self._exposed(omega, place)
         fair = self.term(exposed.sum(axis=0) if totals is None else totals[1:], self.units)
-        judged = judged._replace(risk=np.column_stack([judged.risk, exposed]))
-        return self._add(judged, scores, place, visited * fair.slope[unit])
+        own = risk if totals is None else totals[0]
+        judged = self._with_term(scores, omega, place, own, visited * fair.slope[unit])
+        return judged._replace(risk=np.column_stack([judged.risk, exposed]))
 
-    def _exposed(self, scores: Floats, place: QueryBlock) -> tuple[Floats, Floats, Ints]:
+    def _exposed(self, omega: Floats, place: QueryBlock) -> tuple[Floats, Floats, Ints]:
         """Exposure of each group in each query, and traffic and group of documents."""
         groups, visits = self.units.merit.size, self.share[place.queries]
-        omega = exposure(scores, self.weights, place.offsets)
         visited = flat.repeat_per_document(visits, place.offsets)
         unit = self.unit[place.positions]
         own = flat.query_of(place.offsets) * groups + unit

@@ -131,20 +131,31 @@ class ExposureGoal(RiskPenalised):
 
     def values(self, scores: Floats, place: QueryBlock) -> RewardRisk:
         """Reward and risk of some queries."""
-        return self._judge(scores, place).sums
+        return self.values_at(exposure(scores, self.weights, place.offsets), place)
 
     def value_and_gradient(
         self, scores: Floats, place: QueryBlock, risk: Risk | None
     ) -> ValueGradient:
         """Judge some queries."""
-        share, reward, risky, sums = self._judge(scores, place)
+        omega = exposure(scores, self.weights, place.offsets)
+        sums, slope = self.values_and_slope(omega, place, risk)
+        return ValueGradient(*sums, self.gradient_of(scores, place, slope))
+
+    def values_at(self, omega: Floats, place: QueryBlock) -> RewardRisk:
+        """Reward and risk of some queries that have these exposures."""
+        return self._judge(omega, place).sums
+
+    def values_and_slope(
+        self, omega: Floats, place: QueryBlock, risk: Risk | None
+    ) -> tuple[RewardRisk, Floats]:
+        """The same, and the slope of the goal in each exposure."""
+        share, reward, risky, sums = self._judge(omega, place)
         slope = share * reward.slope
         if risky is not None:
             slope = slope + self.root_slope(risk, sums.risk) * share * risky.slope
-        return ValueGradient(*sums, self._gradient(scores, place, slope))
+        return sums, slope
 
-    def _judge(self, scores: Floats, place: QueryBlock) -> _Judged:
-        omega = exposure(scores, self.weights, place.offsets)
+    def _judge(self, omega: Floats, place: QueryBlock) -> _Judged:
         terms = Terms(*(term[place.positions] for term in self.terms))
         share = flat.repeat_per_document(self.share[place.queries], place.offsets)
         reward = self.objective.reward(omega, terms)
@@ -155,7 +166,8 @@ class ExposureGoal(RiskPenalised):
         rewards = flat.query_sums(share * reward.value, place.offsets)
         return _Judged(share, reward, risky, RewardRisk(rewards, risks))
 
-    def _gradient(self, scores: Floats, place: QueryBlock, slope: Floats) -> Floats:
+    def gradient_of(self, scores: Floats, place: QueryBlock, slope: Floats) -> Floats:
+        """The gradient in the scores of a slope in exposures."""
         if self.gradient == "exact":
             return exposure_gradient(
                 scores, self.weights, place.offsets, slope, tol=self.gradient_tol
