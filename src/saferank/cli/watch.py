@@ -151,7 +151,7 @@ def _tell(judged: Watch, days: int) -> None:
         for each in judged.to_dict()["metrics"]
     ]
     print_table(
-        f"By {judged.sessions:,} sessions on {days} days",
+        f"By {judged.sessions:,} sessions on {days} {'day' if days == 1 else 'days'}",
         ["per session", "production", "difference", "lower", "upper"],
         rows,
     )

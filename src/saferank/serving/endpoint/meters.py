@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from typing import Any, Final
 
 from saferank.errors import MissingExtraError
@@ -58,16 +59,28 @@ class Meters:
             "saferank_reloads", "Runs that were read again.", registry=own
         )
 
+        # labels are looked up once, not with every request
+        self._answered = cache(self._find_answered)
+        self._shown = cache(self._find_shown)
+
+    def _find_answered(self, route: str, status: int) -> tuple[Any, Any]:
+        label = route if route in ROUTES else "other"
+        return self._requests.labels(label, str(status)), self._seconds.labels(label)
+
+    def _find_shown(self, ranker: str, arm: str) -> tuple[Any, Any]:
+        return self._lists.labels(ranker, arm), self._share.labels(ranker)
+
     def answered(self, route: str, status: int, seconds: float) -> None:
         """A request was answered."""
-        label = route if route in ROUTES else "other"
-        self._requests.labels(label, str(status)).inc()
-        self._seconds.labels(label).observe(seconds)
+        count, time = self._answered(route, status)
+        count.inc()
+        time.observe(seconds)
 
     def shown(self, ranker: str, arm: str, share: float, documents: int) -> None:
         """A list was shown."""
-        self._lists.labels(ranker, arm).inc()
-        self._share.labels(ranker).inc(share)
+        lists, shares = self._shown(ranker, arm)
+        lists.inc()
+        shares.inc(share)
         self._documents.inc(documents)
 
     def clicked(self, clicks: int) -> None:

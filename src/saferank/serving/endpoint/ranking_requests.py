@@ -104,15 +104,17 @@ def check_ids(values: Any, limits: Limits) -> list[Id]:
     require(isinstance(values, list) and len(values) > 0, "doc_ids", "a list of ids", values)
     most = limits.documents
     require(len(values) <= most, "doc_ids", f"at most {most:,} documents", len(values))
-    texts = set(map(type, values)) == {str}
-    sizes = set(map(len, values)) if texts else {0}
-    if min(sizes) == 0 or max(sizes) > LONGEST_ID or "\x00" in "".join(values):
+    try:
+        letters = "".join(values)
+    except TypeError:  # whole numbers among them, or what is no id
+        letters = None
+    longest = max(map(len, values)) if letters is not None else 0
+    if letters is None or longest > LONGEST_ID or "\x00" in letters or "" in values:
         for value in values:
             check_id(value, "doc_ids")
-    different = len(set(values if texts else map(str, values)))
+    different = len(set(values if letters is not None else map(str, values)))
     require(different == len(values), "doc_ids", "different ids", "one twice")
-    checked: list[Id] = values
-    return checked
+    return values  # type: ignore[no-any-return]
 
 
 def _optional_id(value: Any) -> Id | None:
