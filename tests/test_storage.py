@@ -163,8 +163,8 @@ def test_query_ranges_cover_every_query_once() -> None:
 
 @pytest.mark.slow
 def test_memory_stays_below_the_limit(tmp_path: Path) -> None:
-    """900 MB of features, learned from, certified and ranked by processes of 1.2 GB each."""
-    width, documents, queries = 150, 100, 15_000
+    """840 MB of features, learned from, certified and ranked by processes of 1.2 GB each."""
+    width, documents, queries = 700, 100, 3000
     rng = np.random.default_rng(0)
     names = [f"f{place}" for place in range(width)]
     taste = rng.normal(size=width)
@@ -175,7 +175,7 @@ def test_memory_stays_below_the_limit(tmp_path: Path) -> None:
         for first in range(0, queries, 500):
             rows = slice(first * documents, (first + 500) * documents)
             features = rng.standard_normal((500 * documents, width), dtype=np.float32)
-            shown[rows] = features @ taste / 12
+            shown[rows] = features @ taste / 26
             ids = np.divmod(np.arange(rows.start, rows.stop), documents)
             file.write_table(pa.table([*ids, shown[rows], *features.T], schema=schema))
     offsets = np.arange(0, queries * documents + 1, documents)

@@ -16,7 +16,7 @@ from saferank.learning.recipe import METHODS
 from saferank.learning.training_run import TrainingRun
 from saferank.objectives import OBJECTIVES
 from saferank.objectives.goals import Goal, QueryBlock
-from saferank.scorers.networks import backward, joined, make_network
+from saferank.scorers.networks import gradients, make_network, to_scores
 
 USERS = trust_bias()
 WORLD = synthetic("small", queries=6, seed=1).train
@@ -62,15 +62,14 @@ def test_gradient_in_the_parameters_of_a_network(objective):
     def outputs():
         return [module(torch.from_numpy(data.features.astype(np.float64))).reshape(-1)]
 
-    value_at = lambda: evaluate(part, joined(outputs()))  # noqa: E731
+    value_at = lambda: evaluate(part, to_scores(outputs()[0]))  # noqa: E731
     _, risk = value_at()
     found = outputs()
-    backward(
-        module, found, goal.value_and_gradient(joined(found), everything(data), risk.sum()).gradient
-    )
+    flow = goal.value_and_gradient(to_scores(found[0]), everything(data), risk.sum()).gradient
+    gradient = gradients(module, found, [flow])[0]
     parameter = next(iter(module.parameters()))
     direction = torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1)).double()
-    slope = float((parameter.grad * direction).sum())
+    slope = float((gradient[: parameter.numel()].reshape(parameter.shape) * direction).sum())
     values = []
     for step in (1e-5, -1e-5):
         with torch.no_grad():

@@ -9,6 +9,8 @@ what a process holds does not grow with its matrices.
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import mmap
 import os
 import re
@@ -38,6 +40,10 @@ LARGEST: Final = 1 << 35
 SMALLEST: Final = 50_000_000
 """Bytes that a limit must at least be; the interpreter and its libraries take more than that."""
 _SIZE: Final = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([KMGT]i?B)\s*$", re.IGNORECASE)
+
+
+_MMAP_THRESHOLD: Final = -3
+"""glibc's M_MMAP_THRESHOLD."""
 
 
 class _Limit(NamedTuple):
@@ -88,11 +94,22 @@ def within_memory(size: int | None, folder: Path | None = None) -> Iterator[None
     >>> is_mapped(small), is_mapped(large)
     (False, True)
     """
+    if size is not None:
+        _give_memory_back()
     _limits.append(_Limit(np.inf if size is None else size, folder))
     try:
         yield
     finally:
         _limits.pop()
+
+
+def _give_memory_back() -> None:
+    """Have glibc return blocks of more than 1 MB to the system when they are freed.
+
+    By default it soon keeps blocks of up to 32 MB for later, with gaps between them.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL("libc.so.6").mallopt(_MMAP_THRESHOLD, 1 << 20)
 
 
 def allowed_memory() -> int | None:

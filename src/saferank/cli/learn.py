@@ -178,7 +178,8 @@ def learn(
 ) -> None:
     """Learn a ranker from a click log; it is written to a folder, whole or not at all.
 
-    A run that was killed goes on where it was when the same command is given again.
+    A run that was killed goes on where it was when the same command is given again. Networks learn
+    on several processes, to the same bits: torchrun --nproc-per-node 2 -m saferank learn ...
 
     Example: saferank learn --items items.parquet --counts counts.parquet --bias bias.json -o run
     """
@@ -187,12 +188,13 @@ def learn(
     from saferank.cli.inputs import check_default_model, click_model_source, read_click_model
     from saferank.data.items import feature_sentences
     from saferank.learning.ranker import FILES
+    from saferank.learning.workers import together
 
     check_folder(output, FILES)
     labels = recipe.method == "skyline"
     click_model = None if labels else read_click_model(bias or "trust-bias", tables.counts)
     folder = output.resolve()
-    with memory.limit(folder.parent):
+    with memory.limit(folder.parent), together() as all_of_us:
         data, counted, notes = tables.read(click_model)
         notes = [*feature_sentences(data), *notes]
         if click_model is not None and counted is not None and bias is None:
@@ -211,6 +213,8 @@ def learn(
             settings=training.settings(),
             **recipe.changes(click_model),
         )
+    if not all_of_us.writes:
+        return
     ranker.save(output)
     notes = [*notes, *_notes_on_production(ranker)]
     _tell(ranker.provenance, output, notes, _next_command(output, tables), json)

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
+from saferank.scorers.networks import join_parameters
+
 DECAYS = (0.9, 0.999)
 EPSILON = 1e-8
 
@@ -27,16 +29,14 @@ class Adam:
 
     def __init__(self, parameters: Sequence[nn.Parameter], max_grad_norm: float) -> None:
         self.parameters, self.max_grad_norm = list(parameters), max_grad_norm
-        flat = _joined(self.parameters)
+        flat = join_parameters(self.parameters)
         self.first, self.second = torch.zeros_like(flat), torch.zeros_like(flat)
         self.steps = 0
 
     @torch.no_grad()
-    def step(self, rate: float) -> None:
-        """Go one step down along the parameters' gradients."""
-        flat = _joined(
-            [p.new_zeros(p.shape) if p.grad is None else p.grad for p in self.parameters]
-        )
+    def step(self, gradient: Tensor, rate: float) -> None:
+        """Go one step down along a gradient in all parameters."""
+        flat = gradient.clone()
         norm = float(torch.linalg.vector_norm(flat))
         if norm > self.max_grad_norm:
             flat.mul_(self.max_grad_norm / norm)
@@ -69,11 +69,3 @@ class Adam:
         """Go on from a state."""
         self.first, self.second = state["first"], state["second"]
         self.steps = int(state["steps"])
-
-
-def _joined(tensors: Sequence[Tensor]) -> Tensor:
-    """One vector of all entries, in double precision where any tensor is."""
-    if not tensors:
-        return torch.zeros(0)
-    kind = torch.float64 if any(t.dtype == torch.float64 for t in tensors) else torch.float32
-    return torch.cat([tensor.detach().reshape(-1).to(kind) for tensor in tensors])

@@ -12,6 +12,7 @@ from typing import Final
 from saferank._core.files import atomic_folder, read_json, write_json
 from saferank._core.records import convert
 from saferank.errors import InputError
+from saferank.learning.workers import workers
 
 RECORD: Final = "state.json"
 
@@ -37,6 +38,8 @@ def save_checkpoint(
     file
         Name of the file that `write` makes in the folder it is given.
     """
+    if not workers().writes:
+        return
     with atomic_folder(folder, holds=(RECORD, file), marked=False) as temporary:
         write(temporary)
         digest = _digest(temporary / file, progress)

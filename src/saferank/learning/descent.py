@@ -7,28 +7,37 @@ weights and on from there with smaller steps; after the last such fall it ends.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import add
 from pathlib import Path
 
 import numpy as np
 import torch
 from safetensors.torch import load_file
-from torch import nn
+from torch import Tensor, nn
 
-from saferank._core.flat import Floats, Ints, gather
-from saferank._core.progress import bar
+from saferank._core.flat import Floats, Ints, gather, query_ranges
+from saferank._core.progress import Advance, bar
 from saferank._core.seeds import generator
 from saferank._core.storage import take
 from saferank.data import RankingData
-from saferank.errors import require
+from saferank.errors import InputError, require
 from saferank.learning.adam import Adam
 from saferank.learning.checkpoints import Progress, load_checkpoint, save_checkpoint
 from saferank.learning.curvature import CURVATURES
+from saferank.learning.workers import workers
 from saferank.objectives.goals import Goal, QueryBlock
-from saferank.scorers.networks import backward, forward, joined, one_thread_each
+from saferank.scorers.networks import forward, gradients, one_thread_each, score_all, to_scores
 from saferank.scorers.tensors import write_tensors
 
 STATE = "state.safetensors"
+
+TOGETHER = 1024
+"""Documents of a block of a step, about: blocks are what workers and threads share."""
+EVALUATED = 1 << 14
+"""Documents of a block of an evaluation."""
 
 
 @dataclass(frozen=True)
@@ -133,13 +142,30 @@ class Part:
         """The scorer's scores of some documents with what they are added to."""
         return scores if self.base is None else scores + self.base[positions]
 
+    def blocks(self) -> list[QueryBlock]:
+        """All queries, some at a time; the cuts depend on the data alone."""
+        return [
+            QueryBlock(np.arange(first, last), slice(int(cuts[0]), int(cuts[-1])), cuts - cuts[0])
+            for first, last in query_ranges(self.data.offsets, EVALUATED)
+            for cuts in (self.data.offsets[first : last + 1],)
+        ]
+
+    def values(self, scores: Floats, block: QueryBlock) -> Tensor:
+        """Reward and risks of a block's queries: a row for each."""
+        reward, risk = self.goal.values(self.total(scores, block.positions), block)
+        return torch.from_numpy(np.column_stack([reward, risk]))
+
+    def sum_up(self, values: Sequence[Tensor]) -> tuple[float, Floats]:
+        """The goal's value from those of all blocks, and the risk of each query."""
+        table = torch.cat(list(values)).numpy()
+        risk = np.ascontiguousarray(table[:, 1] if table.shape[1] == 2 else table[:, 1:])
+        reward = float(np.ascontiguousarray(table[:, 0]).sum())
+        return self.goal.value(reward, risk.sum(axis=0)), risk
+
 
 def evaluate(part: Part, scores: Floats) -> tuple[float, Floats]:
     """The goal's value on all queries, and the risk of each."""
-    data = part.data
-    place = QueryBlock(np.arange(data.queries), slice(0, data.documents), data.offsets)
-    reward, risk = part.goal.values(part.total(scores, place.positions), place)
-    return part.goal.value(float(reward.sum()), risk.sum(axis=0)), risk
+    return part.sum_up([part.values(scores[b.positions], b) for b in part.blocks()])
 
 
 class Training:
@@ -163,9 +189,12 @@ class Training:
         data, settings = self.train.data, self.settings
         batches = max(1, -(-data.queries // settings.batch_size))
         every = max(settings.min_validation_interval, batches)
-        with one_thread_each(), bar(label, settings.steps) as advance:
-            if checkpoint is None or not self._resume(checkpoint):
-                self.risks = evaluate(self.train, self._scores(data))[1]
+        with one_thread_each(), _bar(label, settings.steps) as advance:
+            resumed = checkpoint is not None and self._resume(checkpoint)
+            if not workers().agree(self.step):
+                raise InputError("`checkpoint` must be a folder that all workers share.")
+            if not resumed:
+                self.risks = self._evaluate(self.train)[1]
                 self._validate()
             advance(self.step)
             while self.step < settings.steps and not self._finished():
@@ -186,22 +215,39 @@ class Training:
         return waited >= self.settings.patience or self.falls > self.settings.rate_falls
 
     def _step(self, queries: Ints) -> None:
-        positions, offsets = gather(self.train.data.offsets, queries)
-        outputs = forward(self.module, take(self.train.data.features, positions))
-        place = QueryBlock(queries, positions, offsets)
-        scores = self.train.total(joined(outputs), positions)
-        judged = self.train.goal.value_and_gradient(scores, place, self.risks.sum(axis=0))
-        self.risks[queries] = judged.risk
+        data, all_of_us = self.train.data, workers()
+        cuts = list(query_ranges(gather(data.offsets, queries)[1], TOGETHER))
+        parts = [queries[first:last] for first, last in cuts]
+        own = [QueryBlock(part, *gather(data.offsets, part)) for part in all_of_us.own(parts)]
+        outputs = forward(self.module, [take(data.features, b.positions) for b in own])  # type: ignore[arg-type]
+        total = self.risks.sum(axis=0)
+        judged = [
+            self.train.goal.value_and_gradient(
+                self.train.total(to_scores(output), block.positions), block, total
+            )
+            for output, block in zip(outputs, own, strict=True)
+        ]
         # the whole-data gradient, estimated from the batch; Adam goes down, goals go up
-        backward(self.module, outputs, -judged.gradient * (self.train.data.queries / queries.size))
-        self.adam.step(self.settings.learning_rate * FALL**self.falls)
+        scale = data.queries / queries.size
+        found = gradients(self.module, outputs, [-it.gradient * scale for it in judged])
+        found = all_of_us.gather([part[None] for part in found], [1] * len(parts))
+        risks = [torch.from_numpy(it.risk.reshape(len(it.reward), -1)) for it in judged]
+        risks = all_of_us.gather(risks, [len(part) for part in parts])
+        self.risks[queries] = torch.cat(risks).numpy().reshape(self.risks[queries].shape)
+        gradient = reduce(add, found)[0]
+        self.adam.step(gradient, self.settings.learning_rate * FALL**self.falls)
 
-    def _scores(self, data: RankingData) -> Floats:
-        with torch.inference_mode():
-            return joined(forward(self.module, data.features))
+    def _evaluate(self, part: Part) -> tuple[float, Floats]:
+        """As `evaluate`, by all workers."""
+        blocks, all_of_us = part.blocks(), workers()
+        values = [
+            part.values(score_all(self.module, part.data.features[block.positions]), block)
+            for block in all_of_us.own(blocks)
+        ]
+        return part.sum_up(all_of_us.gather(values, [len(block.queries) for block in blocks]))
 
     def _validate(self) -> None:
-        value = evaluate(self.validation, self._scores(self.validation.data))[0]
+        value = self._evaluate(self.validation)[0]
         if not self.history.values or value > max(self.history.values):
             self.best = {k: v.detach().clone() for k, v in self.module.state_dict().items()}
         self.history.steps.append(self.step)
@@ -245,6 +291,11 @@ class Training:
         risks = state.get("risks")
         fits = shapes == [own, own] and self.adam.fits(_under("adam.", state))
         return fits and risks is not None and len(risks) == len(self.risks)
+
+
+def _bar(label: str, steps: int) -> AbstractContextManager[Advance]:
+    """A bar, of one worker only."""
+    return bar(label, steps, show=None if workers().writes else False)
 
 
 def _under(prefix: str, state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:

@@ -15,6 +15,7 @@ from saferank.learning.recipe import METHODS, Recipe, recipe_of
 from saferank.learning.shown import Production, settle_production, sharpened
 from saferank.learning.stopping import fit_in_passes
 from saferank.learning.training_run import TrainingRun
+from saferank.learning.workers import workers
 from saferank.policies import ProductionPolicy
 
 
@@ -180,6 +181,8 @@ def fit_relevance(
 
 def _remove(folder: Path) -> None:
     """Remove a finished run's checkpoint, and the folder of checkpoints if it was the last."""
+    if not workers().writes:
+        return
     shutil.rmtree(folder, ignore_errors=True)
     if folder.parent.is_dir() and not any(folder.parent.iterdir()):
         folder.parent.rmdir()

@@ -76,8 +76,7 @@ class NetworkScorer:
         """One score per document; without torch, but for modules of a user's own."""
         if self.hidden is not None:
             return feed_forward.score(self.layers(), features)
-        with one_thread_each(), torch.inference_mode():
-            return joined(forward(self.module, features))
+        return score_all(self.module, features)
 
     def prepare(self, standard: Floats | None = None) -> Self:
         """The same scorer, quicker for many calls; changes of the module no longer matter.
@@ -226,35 +225,55 @@ def _in_pieces(call: Callable[[int], Any], pieces: int) -> list[Any]:
     return run_all([partial(work, piece) for piece in range(pieces)])
 
 
-def forward(module: nn.Module, features: Features) -> list[Tensor]:
-    """Outputs of the module, piece by piece."""
-    starts = range(0, max(len(features), 1), _ROWS)
-
-    def piece(index: int) -> Tensor:
-        rows = features[starts[index] : starts[index] + _ROWS]
-        # torch warns of arrays that cannot be written, such as mapped files
-        output: Tensor = module(torch.from_numpy(rows if rows.flags.writeable else rows.copy()))
-        release(rows)
-        return output.reshape(-1)
-
-    return _in_pieces(piece, len(starts))
+def forward(module: nn.Module, blocks: Sequence[Features]) -> list[Tensor]:
+    """Outputs of the module for each block of documents."""
+    return _in_pieces(lambda index: _output(module, blocks[index]), len(blocks))
 
 
-def backward(module: nn.Module, outputs: list[Tensor], gradient: Floats) -> None:
-    """Set every parameter's gradient from that in the outputs, adding pieces in their order."""
+def score_all(module: nn.Module, features: Features) -> Floats:
+    """What the module says of each document, without a way back to its parameters."""
+    scores, starts = np.empty(len(features)), range(0, max(len(features), 1), _ROWS)
+
+    def piece(index: int) -> None:
+        # into one array: small results of many pieces would hold on to the memory between them
+        rows = slice(starts[index], starts[index] + _ROWS)
+        scores[rows] = _output(module, features[rows]).numpy()
+
+    with torch.inference_mode():
+        _in_pieces(piece, len(starts))
+    return scores
+
+
+def _output(module: nn.Module, rows: Features) -> Tensor:
+    # torch warns of arrays that cannot be written, such as mapped files
+    output: Tensor = module(torch.from_numpy(rows if rows.flags.writeable else rows.copy()))
+    release(rows)
+    return output.reshape(-1)
+
+
+def gradients(
+    module: nn.Module, outputs: Sequence[Tensor], flows: Sequence[Floats]
+) -> list[Tensor]:
+    """Of each block, the gradient in all parameters as one vector, from that in its outputs."""
     parameters = [p for p in module.parameters() if p.requires_grad]
-    flows = torch.split(torch.from_numpy(gradient), [len(out) for out in outputs])
 
-    def piece(index: int) -> tuple[Tensor | None, ...]:
-        flow = flows[index].to(outputs[index].dtype)
-        return torch.autograd.grad(outputs[index], parameters, flow, allow_unused=True)
+    def block(index: int) -> Tensor:
+        flow = torch.from_numpy(flows[index]).to(outputs[index].dtype)
+        found = torch.autograd.grad(outputs[index], parameters, flow, allow_unused=True)
+        pairs = zip(found, parameters, strict=True)
+        return join_parameters([p.new_zeros(p.shape) if g is None else g for g, p in pairs])
 
-    parts = _in_pieces(piece, len(outputs))
-    for index, parameter in enumerate(parameters):
-        grads = [part[index] for part in parts if part[index] is not None]
-        parameter.grad = sum(grads[1:], grads[0]) if grads else None
+    return _in_pieces(block, len(outputs))
 
 
-def joined(outputs: list[Tensor]) -> Floats:
-    """The pieces as one float64 array."""
-    return torch.cat(outputs).detach().numpy().astype(np.float64)
+def join_parameters(tensors: Sequence[Tensor]) -> Tensor:
+    """One vector of all entries, in double precision where any tensor is."""
+    if not tensors:
+        return torch.zeros(0)
+    kind = torch.float64 if any(t.dtype == torch.float64 for t in tensors) else torch.float32
+    return torch.cat([tensor.detach().reshape(-1).to(kind) for tensor in tensors])
+
+
+def to_scores(output: Tensor) -> Floats:
+    """Outputs as a float64 array."""
+    return output.detach().numpy().astype(np.float64)

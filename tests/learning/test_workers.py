@@ -1,0 +1,178 @@
+"""Several workers have the bits of one; one that is killed leaves a run that goes on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from saferank.clicks import simulate, trust_bias
+from saferank.counts.counts_file import save_counts
+from saferank.data import synthetic, write_items
+from saferank.errors import EngineError
+from saferank.learning import workers
+from saferank.learning.workers import Workers
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=9), st.integers(1, 5), st.integers(1, 3))
+def test_every_worker_gathers_all_blocks_in_their_order(
+    lengths: list[int], count: int, width: int
+) -> None:
+    rng = np.random.default_rng(0)
+    parts = [torch.from_numpy(rng.normal(size=(length, width))) for length in lengths]
+    places = list(range(len(lengths)))
+    owned = [Workers(rank, count).own(places) for rank in range(count)]
+    assert sorted(set().union(*owned)) == places
+    first = [place for rank in range(min(count, len(places))) for place in owned[rank]]
+    assert sorted(first) == places  # each block by one worker, but for those that would have none
+    for gathered in _gather_at_all(count, parts, lengths):
+        assert len(gathered) == len(parts)
+        assert all(torch.equal(a, b) for a, b in zip(gathered, parts, strict=True))
+
+
+def _gather_at_all(
+    count: int, parts: list[torch.Tensor], lengths: list[int]
+) -> list[list[torch.Tensor]]:
+    """What `gather` returns at each worker: first all messages are noted, then delivered."""
+    sent: list[torch.Tensor] = []
+    results: list[list[torch.Tensor]] = []
+
+    def note(received: list[torch.Tensor], message: torch.Tensor) -> None:
+        assert len(received) == count
+        sent.append(message)
+
+    def deliver(received: list[torch.Tensor], message: torch.Tensor) -> None:
+        del message
+        for place, other in zip(received, sent, strict=True):
+            place.copy_(other)
+
+    for talk in (note, deliver):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(workers, "_talk", talk)
+            results = [
+                Workers(rank, count).gather(Workers(rank, count).own(parts), lengths)
+                for rank in range(count)
+            ]
+    return results
+
+
+def test_a_worker_that_is_gone_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost(*_: object) -> None:
+        raise RuntimeError("Connection closed by peer [127.0.0.1]:42")
+
+    monkeypatch.setattr(workers.dist, "all_gather", lost)
+    with pytest.raises(EngineError, match="another worker is gone"):
+        Workers(0, 2).agree(3)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Items of long lists, so that a step has several blocks, and their counts."""
+    folder = tmp_path_factory.mktemp("workers")
+    train = synthetic("mslr", queries=120, seed=0).train
+    shown = np.random.default_rng(0).normal(size=train.documents)
+    items = replace(train, production=shown)
+    write_items(items, folder / "items.parquet")
+    counts = simulate(items, shown, trust_bias(), sessions=3000, seed=0)
+    save_counts(counts, items, folder / "counts.parquet")
+    return folder
+
+
+def command(world: Path, output: Path, count: int | None, steps: int = 60) -> list[str]:
+    start = ["-m", "torch.distributed.run", "--nproc-per-node", str(count)] if count else []
+    given = [
+        *start, "-m", "saferank", "learn", "--items", world / "items.parquet", "--counts",
+        world / "counts.parquet", "--bias", "trust-bias", "--production-policy", "sampled",
+        "--steps", steps, "-o", output,
+    ]  # fmt: skip
+    return [sys.executable, *map(str, given)]
+
+
+def parameters(run: Path) -> bytes:
+    return (run / "scorer.safetensors").read_bytes()
+
+
+@pytest.mark.slow
+def test_one_two_and_four_workers_learn_the_same_bits(world: Path, tmp_path: Path) -> None:
+    for count in (None, 1, 2, 4):
+        subprocess.run(command(world, tmp_path / str(count), count), check=True)
+    learned = {parameters(tmp_path / str(count)) for count in (None, 1, 2, 4)}
+    assert len(learned) == 1
+    assert {path.name for path in tmp_path.iterdir()} == {"None", "1", "2", "4"}
+
+
+@pytest.mark.slow
+def test_a_killed_worker_leaves_a_run_that_goes_on_to_the_same_bits(
+    world: Path, tmp_path: Path
+) -> None:
+    steps = 600
+    subprocess.run(command(world, tmp_path / "whole", None, steps), check=True)
+    run = tmp_path / "run"
+    process = subprocess.Popen(command(world, run, 2, steps), start_new_session=True)
+    checkpoint = tmp_path / ".run.checkpoint"
+    try:
+        while not list(checkpoint.glob("*/ranker/state.json")):
+            assert process.poll() is None, "it ended before a worker could be killed"
+            time.sleep(0.02)
+        os.kill(_children(process.pid)[1], signal.SIGKILL)
+        assert process.wait(timeout=300) != 0
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+    assert not run.exists()
+    subprocess.run(command(world, run, 2, steps), check=True)
+    assert parameters(run) == parameters(tmp_path / "whole")
+    assert not checkpoint.exists()
+
+
+def _children(parent: int) -> list[int]:
+    text = Path(f"/proc/{parent}/task/{parent}/children").read_text(encoding="ascii")
+    return sorted(int(child) for child in text.split())
+
+
+TRAIN = """
+import sys
+from pathlib import Path
+import saferank as sr
+from saferank.counts import CountTable
+from saferank.learning.workers import together
+from saferank.logs import align
+
+folder, output = map(Path, sys.argv[1:])
+items, model = sr.data.read_items(folder / "items.parquet"), sr.clicks.trust_bias()
+counts, _ = align(CountTable.open(folder / "counts.parquet"), items, ranks=model.ranks)
+with together() as all_of_us:
+    assert all_of_us.count == 2
+    ranker = sr.learn(items, counts, model, production=items.production, seed=0,
+                      production_kind="sampled", settings=sr.learning.Settings(steps=60))
+    if all_of_us.writes:
+        ranker.save(output)
+"""
+
+
+@pytest.mark.slow
+def test_sparks_distributor_learns_the_same_bits(world: Path, tmp_path: Path) -> None:
+    torch_on_spark = pytest.importorskip("pyspark.ml.torch.distributor")
+    from pyspark.sql import SparkSession
+
+    subprocess.run(command(world, tmp_path / "alone", None), check=True)
+    script = tmp_path / "train.py"
+    script.write_text(TRAIN, encoding="utf-8")
+    session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    spark = session.getOrCreate()
+    try:
+        spread = torch_on_spark.TorchDistributor(num_processes=2, local_mode=True, use_gpu=False)
+        spread.run(str(script), str(world), str(tmp_path / "spark"))
+    finally:
+        spark.stop()
+    assert parameters(tmp_path / "spark") == parameters(tmp_path / "alone")
