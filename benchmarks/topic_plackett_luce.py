@@ -13,6 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from benchmarks import ranks_table
 from benchmarks.measure import Row, at_least, at_most, best_seconds, info
 from benchmarks.samplers import numpy_pl_rank, on_threads, torch_reinforce
 from saferank._core.flat import Floats, Ints
@@ -29,6 +30,7 @@ def rows() -> Iterator[Row]:
     for spread in (1, 3):
         for documents in (20, 120, 1000):
             yield from _against_samplers(documents, spread)
+    yield from ranks_table.table()
     yield from _growth()
     yield from _threads()
     yield from _starting()
