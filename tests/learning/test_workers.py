@@ -161,6 +161,8 @@ with together() as all_of_us:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # PySpark leaves a pipe of its own open
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_sparks_distributor_learns_the_same_bits(world: Path, tmp_path: Path) -> None:
     torch_on_spark = pytest.importorskip("pyspark.ml.torch.distributor")
     from pyspark.sql import SparkSession
