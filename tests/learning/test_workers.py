@@ -160,21 +160,24 @@ with together() as all_of_us:
 """
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::ResourceWarning")  # PySpark leaves a pipe of its own open
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_sparks_distributor_learns_the_same_bits(world: Path, tmp_path: Path) -> None:
-    torch_on_spark = pytest.importorskip("pyspark.ml.torch.distributor")
-    from pyspark.sql import SparkSession
+SPREAD = """
+import sys
+from pyspark.ml.torch.distributor import TorchDistributor
+from pyspark.sql import SparkSession
 
+spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+TorchDistributor(num_processes=2, local_mode=True, use_gpu=False).run(*sys.argv[1:])
+spark.stop()
+"""
+
+
+@pytest.mark.slow
+def test_sparks_distributor_learns_the_same_bits(world: Path, tmp_path: Path) -> None:
+    pytest.importorskip("pyspark")
     subprocess.run(command(world, tmp_path / "alone", None), check=True)
-    script = tmp_path / "train.py"
+    script, spread = tmp_path / "train.py", tmp_path / "spread.py"
     script.write_text(TRAIN, encoding="utf-8")
-    session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    spark = session.getOrCreate()
-    try:
-        spread = torch_on_spark.TorchDistributor(num_processes=2, local_mode=True, use_gpu=False)
-        spread.run(str(script), str(world), str(tmp_path / "spark"))
-    finally:
-        spark.stop()
+    spread.write_text(SPREAD, encoding="utf-8")
+    # in a process of its own: PySpark leaves pipes open
+    subprocess.run([sys.executable, spread, script, world, tmp_path / "spark"], check=True)
     assert parameters(tmp_path / "spark") == parameters(tmp_path / "alone")
