@@ -70,7 +70,7 @@ def test_a_worker_that_is_gone_is_told_in_a_sentence(monkeypatch: pytest.MonkeyP
     def lost(*_: object) -> None:
         raise RuntimeError("Connection closed by peer [127.0.0.1]:42")
 
-    monkeypatch.setattr(workers.dist, "all_gather", lost)
+    monkeypatch.setattr(torch.distributed, "all_gather", lost)
     with pytest.raises(EngineError, match="another worker is gone"):
         Workers(0, 2).agree(3)
 
