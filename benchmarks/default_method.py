@@ -210,14 +210,14 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("data", nargs="*")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--sessions", type=float, nargs="+", default=[1e2, 1e3, 1e4, 1e6])
     parser.add_argument("--users", nargs="+", default=["trust"])
     parser.add_argument("--peak", type=float, nargs="+", default=[1.0])
     parser.add_argument("--methods", nargs="+", default=NAMES, choices=NAMES)
     given = parser.parse_args()
-    cases = product(
-        given.data, given.users, given.peak, map(int, given.sessions), range(given.seeds)
-    )
+    seeds = range(given.first, given.first + given.seeds)
+    cases = product(given.data, given.users, given.peak, map(int, given.sessions), seeds)
     run(given.folder, list(cases), given.methods)
     print("\n".join(tables(_lines(given.folder / "rankers.jsonl"))))
 

@@ -96,11 +96,22 @@ def test_a_hundred_sessions_sharpen_production_and_do_no_more(production):
 def test_a_bad_production_or_one_that_sorts_is_left_as_it_is(production):
     bad = -2 * WORLD.labels
     counts = simulate(WORLD, bad, USERS, sessions=3000, seed=0, judge=0)
-    assert taught(bad, counts, settings=Settings(steps=1)).provenance.sharper == 1
+    assert taught(bad, counts, delta=1.0, settings=Settings(steps=1)).provenance.sharper == 1
     scores = production.scores(WORLD)
     fixed = simulate(WORLD, scores, USERS, sessions=3000, seed=0, judge=0, deterministic=True)
-    sorting = taught(scores, fixed, production_kind="sorted", settings=Settings(steps=1))
-    assert sorting.provenance.sharper == 1
+    one = {"delta": 1.0, "settings": Settings(steps=1)}
+    assert taught(scores, fixed, production_kind="sorted", **one).provenance.sharper == 1
+
+
+def test_where_prpo_can_move_it_starts_at_production_itself(production):
+    counts = simulate(WORLD, production.scores(WORLD), USERS, sessions=400, seed=0, judge=0)
+    sharp, plain = (taught(production, counts, method=name) for name in ("prpo-sharpened", "prpo"))
+    assert sharp.provenance.sharper == 1
+    assert np.array_equal(sharp.scores(WORLD), plain.scores(WORLD))
+    good = 0.3 * WORLD.labels
+    counts = simulate(WORLD, good, USERS, sessions=2000, seed=0, judge=0)
+    told = [taught(good, counts, delta=delta, settings=Settings(steps=1)) for delta in (1.0, 0.99)]
+    assert [ranker.provenance.sharper for ranker in told] == [2, 1]
 
 
 def test_a_promise_starts_at_production_itself(production):

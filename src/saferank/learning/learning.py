@@ -101,7 +101,8 @@ def learn(
     method, recipe = recipe_of(method, changes)
     shown = settle_production(data, counts, production, production_kind, logged_by)
     part = None if counts is None else counts.part("learn")
-    if recipe.start == "sharpened":
+    few = part is not None and recipe.delta_at(max(part.total, 1)) >= 1
+    if recipe.start == "sharpened" and few:
         weights = recipe.rank_weights(click_model)
         shown = sharpened(shown, data, part, click_model, production=production, weights=weights)
     run = TrainingRun(recipe, click_model, production, seed, predictor, shown)

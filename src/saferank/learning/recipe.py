@@ -20,7 +20,7 @@ from saferank.learning.families import SCORERS
 from saferank.metrics import dcg_weights
 from saferank.objectives.fair_goals import Fairness
 from saferank.objectives.objective_table import ObjectiveLike, objective_entry
-from saferank.objectives.schedules import Schedule
+from saferank.objectives.schedules import Schedule, schedule
 from saferank.plackett_luce import GRADIENTS
 from saferank.scorers.networks import ModuleFactory
 
@@ -65,8 +65,8 @@ class Recipe:
     """Of the ranks: clicks (alpha + beta), examination (alpha), dcg, precision, or a vector."""
     start: Literal["production", "sharpened", "add", "scratch"] = "scratch"
     """From production's model (or a fit to its scores), from the same with scores multiplied as far
-    as the log warrants it, as a correction added to production's scores, or from random
-    parameters."""
+    as the log warrants it (where delta is 1, so that a safe objective cannot move), as a correction
+    added to production's scores, or from random parameters."""
     scaling: str | None = None
     """None: the scorer's own (log1p for networks; trees take features as they are)."""
     regression: str = "posterior"
@@ -137,6 +137,11 @@ class Recipe:
         if self.fairness is None:
             return None
         return Fairness(self.fairness, self.fairness_weight, self.fairness_over)
+
+    def delta_at(self, sessions: int) -> float:
+        """The delta for so many sessions: its own, or the objective's."""
+        given = objective_entry(self.objective).delta if self.delta is None else self.delta
+        return schedule(given)(sessions)
 
     def rank_weights(self, click_model: ClickModel | None) -> Floats:
         """The weight of each rank."""

@@ -28,7 +28,7 @@ from saferank.learning.provenance import Provenance, versions
 from saferank.learning.ranker import Ranker
 from saferank.learning.run_key import run_key
 from saferank.learning.stopping import Curves, Pass, fit_in_passes, folds
-from saferank.objectives import Context, Objective, Terms, schedule
+from saferank.objectives import Context, Objective, Terms
 from saferank.objectives.goals import Goal
 from saferank.objectives.in_exposures import Queries
 from saferank.objectives.objective_table import objective_entry
@@ -53,10 +53,9 @@ class TrainingRun(Inputs):
             validation_terms = self._terms(check_log, predictions and predictions[1], clip=False)
         entry = objective_entry(self.recipe.objective)
         sessions = log.counts.total
-        given = entry.delta if self.recipe.delta is None else self.recipe.delta
         context = Context(
             sessions=sessions,
-            delta=schedule(given)(sessions),
+            delta=self.recipe.delta_at(sessions),
             weights=self.weights,
             click_model=self.click_model,
             largest_gain=max(
