@@ -22,6 +22,7 @@ import lightgbm
 import numpy as np
 import onnxruntime
 import pyarrow as pa
+import simdjson
 
 from benchmarks.asgi_calls import caller, http, milliseconds, save_runs, send_all, server, text
 from benchmarks.measure import Row, at_most, info
@@ -124,9 +125,14 @@ def _latencies(
     async def bare() -> None:
         session.run(["scores"], {"features": features})
 
+    parser, numbers = simdjson.Parser(), requests["JSON"][1]
+
+    async def parse() -> None:
+        parser.parse(numbers)
+
     app = create_app(runs, uncertified=True)
     names: list[tuple[str, str]] = []
-    calls: list[Callable[[], Awaitable[Any]]] = [bare]
+    calls: list[Callable[[], Awaitable[Any]]] = [bare, parse]
     for way, (form, (path, body, type_)) in itertools.product(WAYS, requests.items()):
         address = f"{path}&ranker={way}" if form == "Arrow" else path
         given = body if form == "Arrow" else body.replace(b"{", f'{{"ranker":"{way}",'.encode(), 1)
@@ -136,7 +142,9 @@ def _latencies(
     middle, slow = np.quantile(times[0], [0.5, 0.99], axis=0)
     wall = np.quantile(times[1], 0.99, axis=0)
     yield info(f"{kind}: bare score by ONNX Runtime, p50", float(middle[0]), "ms")
-    for (way, form), p50, p99, waited in zip(names, middle[1:], slow[1:], wall[1:], strict=True):
+    parsing = float(middle[1] / middle[0])
+    yield info(f"{kind}: simdjson's parsing of JSON alone, beside the bare score", parsing, "x")
+    for (way, form), p50, p99, waited in zip(names, middle[2:], slow[2:], wall[2:], strict=True):
         what = f"{kind}, {way}, {form}"
         if way == "sorted":
             yield at_most(f"{what}: p50 beside the bare score", float(p50 / middle[0]), 2, "x")
