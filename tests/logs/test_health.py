@@ -19,7 +19,7 @@ from saferank.data import RankingData
 from saferank.errors import InputError
 from saferank.logs import LogHealth, check_log
 from saferank.logs.health import Finding, click_rate_chart
-from saferank.policies.finding import production_finding
+from saferank.policies.production_findings import production_finding
 
 
 def frame(seed: int = 0, sessions: int = 2500, queries: int = 25, ranks: int = 4) -> pd.DataFrame:

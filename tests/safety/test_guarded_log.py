@@ -11,7 +11,7 @@ from saferank.data import synthetic
 from saferank.logs import align, count
 from saferank.plackett_luce import exposure
 from saferank.policies import ProductionPolicy
-from saferank.policies.leaning import leaning
+from saferank.policies.log_leaning import leaning
 from saferank.safety import Guard, Promise, assess
 from saferank.safety.judging import production_of
 

@@ -14,7 +14,7 @@ from saferank.data import RankingData, Scaling
 from saferank.errors import InputError, require
 from saferank.learning.like_features import like_documents
 from saferank.learning.predicting import cross_fitted, default_scorer
-from saferank.policies.knowing import known_policy
+from saferank.policies.known_production import known_policy
 
 FITS = {"trust": fit_trust_bias, "position": fit_position_bias}
 

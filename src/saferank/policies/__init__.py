@@ -2,12 +2,12 @@
 
 from saferank.policies.agreement import check_production
 from saferank.policies.choosing import choose_production
-from saferank.policies.finding import PolicyFinding as PolicyFinding
-from saferank.policies.finding import production_finding as production_finding
-from saferank.policies.knowing import SAID as SAID
-from saferank.policies.knowing import known_policy as known_policy
-from saferank.policies.leaning import check_leaning as check_leaning
+from saferank.policies.known_production import SAID as SAID
+from saferank.policies.known_production import known_policy as known_policy
+from saferank.policies.log_leaning import check_leaning as check_leaning
 from saferank.policies.production import KINDS, ProductionPolicy
+from saferank.policies.production_findings import PolicyFinding as PolicyFinding
+from saferank.policies.production_findings import production_finding as production_finding
 from saferank.policies.production_fit import ProductionFit as ProductionFit
 from saferank.policies.several import mix_policies
 

@@ -150,21 +150,24 @@ def _figures(assessment: Assessment, provenance: Provenance) -> Iterator[Figure]
         page_charts.loss_over_queries(assessment),
     )
     if assessment.exposures is not None:
-        title = f"Exposure by {assessment.exposures.column}"
-        text = _group_caption(assessment.exposures)
-        chart = page_charts.group_chart(assessment.exposures, guarded=assessment.guarded)
-        yield _figure("groups", title, text, chart)
-        if assessment.exposures.frontier:
-            yield _figure(
-                "floors", "What floors would cost", _floor_caption(assessment.exposures),
-                page_charts.floor_chart(assessment.exposures),
-            )  # fmt: skip
+        yield from _group_figures(assessment.exposures, guarded=assessment.guarded)
     if assessment.log is not None:
         text = "Far apart, the click model does not describe these users."
         yield _figure("clicks", say("Clicks by rank"), text, page_charts.click_rates(assessment))
     if len(provenance.history.get("steps", [])) > 1:
         text = "The ranker of the best step is kept."
         yield _figure("learning", "Learning", text, page_charts.learning_curve(provenance))
+
+
+def _group_figures(report: ExposureReport, *, guarded: bool) -> Iterator[Figure]:
+    """Exposure of groups of documents, and what floors for it would cost."""
+    chart = page_charts.group_chart(report, guarded=guarded)
+    yield _figure("groups", f"Exposure by {report.column}", _group_caption(report), chart)
+    if report.frontier:
+        yield _figure(
+            "floors", "What floors would cost", _floor_caption(report),
+            page_charts.floor_chart(report),
+        )  # fmt: skip
 
 
 def _group_caption(report: ExposureReport) -> str:

@@ -61,7 +61,7 @@ def report_exposures(
     method, confidence = rule.interval, rule.confidence
     names = tuple(group.name for group in listed)
     merits = merits_by_clicks(groups, names, evidence, method=method, confidence=confidence)
-    told = tuple(
+    by_clicks = tuple(
         replace(group, merit_untold=merit)
         if isinstance(merit, str)
         else replace(group, merit_by_clicks=merit)
@@ -71,7 +71,7 @@ def report_exposures(
         replace(group, merit_untold=f"not of the {CLICKS_FOR} largest")
         for group in report.groups[CLICKS_FOR:]
     )
-    return replace(report, groups=told + others)
+    return replace(report, groups=by_clicks + others)
 
 
 def _with_frontier(

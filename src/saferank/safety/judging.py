@@ -28,7 +28,7 @@ from saferank.evaluation.scored_policies import (
 from saferank.learning import Ranker
 from saferank.policies import ProductionPolicy, choose_production
 from saferank.policies.agreement import check_table
-from saferank.policies.leaning import check_leaning
+from saferank.policies.log_leaning import check_leaning
 from saferank.policies.production_fit import ProductionFit
 from saferank.safety.decisions import OTHER_USERS
 from saferank.safety.examination import Examination

@@ -106,8 +106,8 @@ class Comparison:
         summary = Facts(facts, kept, steps_in, None if self.relevance is None else gains, curve)
         if floors is None:
             return summary
-        told = floors.facts(shares, self.data.ids()[0])
-        return replace(summary, floors=told, keeps_floors=floors.holds)
+        floor_facts = floors.facts(shares, self.data.ids()[0])
+        return replace(summary, floors=floor_facts, keeps_floors=floors.holds)
 
     def _floors(self) -> FloorCount | None:
         """Counts floors of groups, where the promise has some."""

@@ -102,14 +102,14 @@ def find_drift(
         for name in ("query_id", "doc_id"):
             require(names[name] in table.columns, "log", f"with a column {name}", table.columns)
         known = running.bring(_pairs(items), "certified_items")
-        told = running.fetch(_compared(table, known, names)).to_pylist()[0]
-    rows = max(int(told["rows"]), 1)
-    scored = int(told["scored"])
+        sums = running.fetch(_compared(table, known, names)).to_pylist()[0]
+    rows = max(int(sums["rows"]), 1)
+    scored = int(sums["scored"])
     return Drift(
-        int(told["rows"]),
-        told["new_queries"] / rows,
-        told["new_documents"] / rows,
-        told["other"] / scored if scored else None,
+        int(sums["rows"]),
+        sums["new_queries"] / rows,
+        sums["new_documents"] / rows,
+        sums["other"] / scored if scored else None,
         None if click_model is None else _misfit(log, items, columns, click_model, choice),
     )
 

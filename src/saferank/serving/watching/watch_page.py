@@ -75,14 +75,14 @@ def _row(each: Watched) -> dict[str, str]:
     numbers = {
         "estimate": sequence.estimate[-1], "lower": sequence.lower[-1], "upper": sequence.upper[-1],
     }  # fmt: skip
-    told = {
+    texts = {
         name: f"{value:+.4g}" if np.isfinite(value) else "unknown"
         for name, value in numbers.items()
     }
     return {
         "name": each.metric.name,
         "production": f"{each.metric.production:.4g}",
-        **told,
+        **texts,
         "tolerance": f"{each.tolerance:.1%}",
         "says": each.says,
     }

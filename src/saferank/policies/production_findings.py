@@ -9,7 +9,7 @@ from saferank.counts import Counts
 from saferank.errors import InputError
 from saferank.logs.health import Finding
 from saferank.policies.choosing import choose_production
-from saferank.policies.knowing import known_policy
+from saferank.policies.known_production import known_policy
 
 
 def production_finding(counts: Counts, scores: Floats) -> Finding:

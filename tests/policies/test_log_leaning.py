@@ -11,7 +11,7 @@ from saferank.counts import Counts
 from saferank.plackett_luce import rank_probabilities
 from saferank.plackett_luce.exact import sorted_rank_probabilities
 from saferank.policies import ProductionPolicy
-from saferank.policies.leaning import leaning
+from saferank.policies.log_leaning import leaning
 from saferank.policies.recorded import moments_if_seen
 
 QUERIES, SIZE, K = 20, 12, 5
