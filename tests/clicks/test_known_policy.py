@@ -16,6 +16,8 @@ from saferank.clicks import (
     trust_bias,
 )
 from saferank.clicks.bias import canonical
+from saferank.clicks.bias.em import Cells
+from saferank.clicks.bias.known_policy import weight_sentence
 from saferank.counts import Counts
 from saferank.errors import InputError
 from saferank.plackett_luce import rank_probabilities
@@ -207,3 +209,16 @@ def test_intervals_hold_the_truth_as_often_as_they_say(kind: str) -> None:
         share = np.mean(np.array(inside)[:, 1:])
         print(kind, name, f"{share:.1%}")
         assert 0.93 <= share <= 0.97
+
+
+def test_heavy_weights_are_told() -> None:
+    """One impression of propensity 0.01 beside a hundred of 0.99: worth about four, by hand."""
+    shown = np.array([[100.0, 1.0], [1.0, 100.0]])
+    cells = Cells(shown, shown / 4, np.ones(2))
+    policy = KnownPolicy(np.array([[0.99, 0.01], [0.01, 0.99]]), "")
+    weight = np.array([[0.01, 0.99], [0.99, 0.01]])
+    worth = (weight * shown).sum(axis=0) ** 2 / (weight**2 * shown).sum(axis=0)
+    said = weight_sentence(cells, policy, np.zeros(2, dtype=np.int64))
+    assert f"the 101 impressions at rank 1 are worth {worth[0]:.0f} of equal weight" in said
+    even = KnownPolicy(np.full((2, 2), 0.5), "")
+    assert weight_sentence(cells, even, np.zeros(2, dtype=np.int64)) == ""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from saferank.cli.certify import JudgedLog
 from saferank.cli.judging_options import ItemsAndCounts, JudgedOptions, SameSessions
 from saferank.cli.output import Json, print_json, print_table
 
@@ -32,6 +33,14 @@ class _Intervals:
     confidence: Annotated[float, typer.Option(help="That all intervals hold at once.")] = 0.95
     same_sessions: SameSessions = False
     seed: Annotated[int, typer.Option(help="For the bootstrap.")] = 0
+    estimator: Annotated[
+        str | None,
+        typer.Option(
+            help="Estimate clicks by ipm, ipm-dr, interpol, cips, cdr (fixed rankings: cips, cdr), "
+            "rips or cascade-dr (with --log) in place of exposures by the click model.",
+            show_default=False,
+        ),
+    ] = None
 
 
 def compare(
@@ -41,6 +50,7 @@ def compare(
     tables: _Judged,
     judged: JudgedOptions,
     intervals: _Intervals,
+    log: JudgedLog,
     chart: Annotated[
         Path | None, typer.Option(help="Draw the intervals: .svg, .png, .pdf or .html.")
     ] = None,
@@ -57,6 +67,7 @@ def compare(
     from saferank.errors import require
     from saferank.learning import Ranker
     from saferank.safety import compare as compare_rankers
+    from saferank.safety.comparing_clicks import compare_clicks
     from saferank.safety.comparison_chart import comparison_chart
 
     names = [str(run) for run in runs]
@@ -68,12 +79,21 @@ def compare(
     for sentence in notes:
         typer.echo(sentence, err=True)
     assert counted is not None
-    comparison = compare_rankers(
-        rankers, data, counted, click_model=click_model, production=judged.scores(data),
-        production_kind=judged.production_policy, deployed=judged.deployed,
-        confidence=intervals.confidence, same_sessions=intervals.same_sessions,
-        seed=intervals.seed,
-    )  # fmt: skip
+    common: dict[str, Any] = {
+        "production": judged.scores(data), "production_kind": judged.production_policy,
+        "deployed": judged.deployed, "confidence": intervals.confidence,
+        "same_sessions": intervals.same_sessions,
+    }  # fmt: skip
+    if intervals.estimator is None:
+        require(not log.log, "--log", "given with --estimator rips or cascade-dr", log.log)
+        comparison = compare_rankers(
+            rankers, data, counted, click_model=click_model, seed=intervals.seed, **common
+        )
+    else:
+        comparison = compare_clicks(
+            rankers, data, counted, estimator=intervals.estimator, click_model=model,
+            log=log.rows(tables.counts), **common,
+        )  # fmt: skip
     if chart is not None:
         save_chart(comparison_chart(comparison), chart)
     if json:
@@ -119,7 +139,10 @@ def _tell(comparison: Comparison, chart: Path | None) -> None:
     )  # fmt: skip
     for candidate in comparison.candidates:
         if candidate.refused is not None:
-            typer.echo(f"{candidate.name}: the log cannot tell: {candidate.refused}.")
+            typer.echo(
+                f"{candidate.name}: the log cannot tell: {candidate.refused}. saferank explore "
+                "plans a next log that can."
+            )
         if candidate.flatters is not None:
             typer.echo(f"Warning: {candidate.name}: {candidate.flatters}")
     if chart is not None:

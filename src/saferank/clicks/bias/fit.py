@@ -16,7 +16,7 @@ from saferank.clicks.bias.fitted import FittedBias, Route
 from saferank.clicks.bias.folds import Folds, make_folds
 from saferank.clicks.bias.harvest_trust import LEAST_SHOWN
 from saferank.clicks.bias.identifiability import Identifiability, identifiability
-from saferank.clicks.bias.known_policy import KnownPolicy
+from saferank.clicks.bias.known_policy import KnownPolicy, weight_sentence
 from saferank.clicks.bias.like_documents import FeatureOverlap, LikeDocuments, group_impressions
 from saferank.clicks.bias.misfit import best_relevance, misfit
 from saferank.clicks.bias.scale import Canonical
@@ -169,10 +169,11 @@ class _How:
             return "policy"
         return "documents" if self.features is None and self.like is None else "features"
 
-    def reason(self, cells: Cells) -> str:
+    def reason(self, cells: Cells, query: Ints) -> str:
         """Why ranks are compared in this way, and how well that can be."""
         if self.policy is not None:
-            return self.policy.why
+            heavy = weight_sentence(cells, self.policy, query)
+            return " ".join(filter(None, (self.policy.why, heavy)))
         if self.like is None:
             return self.why
         overlap = FeatureOverlap.of(group_impressions(self.like.place, cells.shown))
@@ -306,7 +307,7 @@ def _fit(counts: Counts, how: _How, options: _Options) -> FittedBias:
         misfit=misfit(*cells[:2], model, seed=options.seed, refit=again),
         identifiability=links,
         route=how.route,
-        why=own.reason(cells),
+        why=own.reason(cells, query),
         impressions_per_document=float(cells.shown.sum() / documents.size),
     )
 

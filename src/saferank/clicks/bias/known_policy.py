@@ -35,6 +35,9 @@ from saferank.errors import InputError
 LEVEL = 1e-5
 """Of the test whether ranks show the same documents, as the policy says."""
 
+FEW = 0.2
+"""Share of the impressions of a rank that their weights are worth, below which it is told."""
+
 
 @dataclass(frozen=True, eq=False)
 class KnownPolicy:
@@ -153,6 +156,23 @@ def policy_sums(
             for total, values in zip(sums, (n, c, n * f, n * f * f, c * f), strict=True):
                 total[:, rank, side] = np.bincount(fold, values, minlength=parts)
     return sums
+
+
+def weight_sentence(cells: Cells, policy: KnownPolicy, query: Ints) -> str:
+    """How few impressions of equal weight those of some rank are worth, where that is few."""
+    lists = np.zeros((int(query.max(initial=-1)) + 1, cells.shown.shape[1]))
+    np.add.at(lists, query, cells.shown)
+    weight = policy.weights((lists > 0)[query].astype(np.float64))
+    total = (weight * cells.shown).sum(axis=0)
+    worth = _ratio(total**2, (weight**2 * cells.shown).sum(axis=0))
+    shown = cells.shown.sum(axis=0)
+    rank = int(np.nanargmin(_ratio(worth, shown)))
+    if worth[rank] >= FEW * shown[rank]:
+        return ""
+    return (
+        f"Small propensities weigh much: the {shown[rank]:,.0f} impressions at rank {rank + 1} are "
+        f"worth {worth[rank]:,.0f} of equal weight."
+    )
 
 
 def canonical_of(sums: Sums, *, trust: bool) -> tuple[Floats, Floats]:
