@@ -37,10 +37,11 @@ def shop(folder: Path, size: int, shift: float) -> tuple[RankingData, Floats, Fl
     x = rng.normal(size=(queries * size, 2))
     relevance = 0.3 / (1 + np.exp(-x[:, 0]))
     production = np.round(x[:, 1] + x[:, 0] * (1 - shift), 6)
-    ids = {"query_ids": [f"q{i}" for i in range(queries)],
-           "doc_ids": [f"d{i}" for i in range(queries * size)]}  # fmt: skip
-    items = RankingData(x, np.arange(queries + 1) * size, labels=relevance, production=production,
-                        **ids)  # fmt: skip
+    items = RankingData(
+        x, np.arange(queries + 1) * size, labels=relevance, production=production,
+        query_ids=[f"q{i}" for i in range(queries)],
+        doc_ids=[f"d{i}" for i in range(queries * size)],
+    )  # fmt: skip
     counts = simulate(items, production, CURVE, sessions=10**6, seed=1, deterministic=True,
                       highest_grade=1)  # fmt: skip
     save_counts(counts, items, folder / "counts.parquet")
