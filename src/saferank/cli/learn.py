@@ -159,6 +159,16 @@ class _Training:
         return beside.read(click_model, schema=schema)[:2]
 
 
+Bias = Annotated[
+    str | None,
+    typer.Option(
+        help="bias.json of `saferank bias`, or trust-bias, or position-bias. "
+        "[the paper's trust-bias, unless the log contradicts it]",
+        show_default=False,
+    ),
+]
+
+
 def learn(
     tables: ItemsAndCounts,
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the learned ranker.")],
@@ -166,14 +176,7 @@ def learn(
     production: ProductionOptions,
     training: _Training,
     memory: MemoryOptions,
-    bias: Annotated[
-        str | None,
-        typer.Option(
-            help="bias.json of `saferank bias`, or trust-bias, or position-bias. "
-            "[the paper's trust-bias, unless the log contradicts it]",
-            show_default=False,
-        ),
-    ] = None,
+    bias: Bias = None,
     json: Json = False,
 ) -> None:
     """Learn a ranker from a click log; it is written to a folder, whole or not at all.
