@@ -72,12 +72,11 @@ def compare(
 
     names = [str(run) for run in runs]
     require(len(set(names)) == len(names), "runs", "different folders", names)
-    rankers = {str(run): Ranker.load(run) for run in runs}
+    rankers = {name: Ranker.load(name) for name in names}
     click_model = None if judged.bias is None else read_click_model(judged.bias, tables.counts)
     model = click_model or _own_model(rankers.values())
     data, counted, notes = tables.read(model, ranker=rankers[names[0]])
-    for sentence in notes:
-        typer.echo(sentence, err=True)
+    typer.echo("\n".join(notes), err=True, nl=bool(notes))
     assert counted is not None
     common: dict[str, Any] = {
         "production": judged.scores(data), "production_kind": judged.production_policy,
@@ -98,8 +97,8 @@ def compare(
         save_chart(comparison_chart(comparison), chart)
     if json:
         print_json(comparison.to_dict())
-        return
-    _tell(comparison, chart)
+    else:
+        _tell(comparison, chart)
 
 
 def _own_model(rankers: Iterable[Ranker]) -> ClickModel:
