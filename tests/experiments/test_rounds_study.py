@@ -10,8 +10,8 @@ import pytest
 
 import saferank as sr
 from saferank.experiments.online_learners import _interleave, _log_chance, _preferences
-from saferank.experiments.rounds_figure import RoundsPlan, run_rounds, summarise
-from saferank.experiments.rounds_study import HALF, PROMISE, RoundMeasure, make_world
+from saferank.experiments.rounds_figure import LOOKS, RoundsPlan, run_rounds, summarise
+from saferank.experiments.rounds_study import HALF, METHODS, PROMISE, RoundMeasure, make_world
 from saferank.policies.agreement import check_table
 from saferank.rounds.promised import promise_after
 
@@ -88,6 +88,11 @@ def test_the_skylines_level_is_told_where_it_was_reached() -> None:
     ]
     (row,) = summarise(measures)
     assert (row.level, row.level_at) == (2, 1.5)
+
+
+def test_every_method_has_a_line_of_its_own() -> None:
+    assert set(LOOKS) == {*METHODS, "skyline"}
+    assert len({colour for colour, _ in LOOKS.values()}) == len(LOOKS)
 
 
 def test_pdgd_prefers_what_was_clicked_and_weighs_pairs_fairly() -> None:

@@ -144,29 +144,56 @@ def _first_level(measures: Sequence[RoundMeasure]) -> list[int]:
     return list(rounds.values())
 
 
+SOLID, DASHED, DOTTED = [1, 0], [6, 3], [2, 2]
+LOOKS: dict[str, tuple[str, list[int]]] = {
+    "IPS": ("#e69f00", DASHED),
+    "DR": ("#d55e00", DASHED),
+    "safe DR": ("#882255", DASHED),
+    "PRPO": ("#cc79a7", DASHED),
+    "DR, certified and guarded": ("#0072b2", SOLID),
+    "PRPO, certified and guarded": ("#56b4e9", SOLID),
+    "keep, certified and guarded": ("#44aa99", SOLID),
+    "DR, certified, guarded and explored": ("#009e73", SOLID),
+    "DR, certified against the last": ("#332288", SOLID),
+    "PDGD": ("#666666", DOTTED),
+    "DBGD": ("#aaaaaa", DOTTED),
+    "skyline": ("#000000", [1, 4]),
+}
+"""Colour and dash of each line: what is certified is solid, what is not dashed, online dotted."""
+
+
 def draw_rounds(measures: Sequence[RoundMeasure], title: str) -> Any:
     """Utility over rounds beside the first production's, one panel for each kind of users."""
     import altair as alt
 
     values = [
-        {"users": one.users, "method": one.method, "round": one.number, "utility": one.utility}
+        {"users": one.users, "method": method, "round": one.number, "utility": utility}
         for one in measures
+        for method, utility in ((one.method, one.utility), ("skyline", one.skyline))
     ]
+    looks = {
+        name: look for name, look in LOOKS.items() if any(row["method"] == name for row in values)
+    }
+    colours = alt.Scale(domain=list(looks), range=[colour for colour, _ in looks.values()])
+    dashes = alt.Scale(domain=list(looks), range=[dash for _, dash in looks.values()])
     chart = alt.Chart({"values": values})
-    line = chart.mark_line(point=True).encode(
-        x=alt.X("round:O", title="round"),
+    line = chart.mark_line(strokeWidth=2).encode(
+        x=alt.X("round:O", title="round", axis=alt.Axis(labelAngle=0)),
         y=alt.Y("mean(utility):Q", title="utility, production = 1", scale=alt.Scale(zero=False)),
-        color=alt.Color("method:N", title=None, scale=alt.Scale(scheme="tableau10")),
-        strokeDash=alt.StrokeDash("method:N", title=None),
+        color=alt.Color("method:N", title=None, scale=colours),
+        strokeDash=alt.StrokeDash("method:N", title=None, scale=dashes),
     )
-    rule = chart.mark_rule(color="#555", strokeDash=[3, 3]).encode(y=alt.datum(1))
+    rule = chart.mark_rule(color="#555", strokeWidth=0.7).encode(y=alt.datum(1))
     return (
-        alt.layer(line, rule)
-        .properties(width=230, height=200)
+        alt.layer(rule, line)
+        .properties(width=215, height=210)
         .facet(column=alt.Column("users:N", title=None, sort=list(USERS)))
         .properties(title=title)
-        .configure_legend(orient="bottom", columns=3, labelLimit=300)
-    )
+        .configure_legend(
+            orient="bottom", columns=4, labelLimit=400, columnPadding=30, symbolSize=500,
+            symbolStrokeWidth=2.5, labelFontSize=12,
+        )
+    )  # fmt: skip
 
 
 def reproduce_rounds(plan: RoundsPlan, folder: Path) -> tuple[list[RoundsRow], Path]:
