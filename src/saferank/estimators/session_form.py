@@ -70,8 +70,9 @@ def _per_session(summed: Floats, counts: Counts) -> Floats:
 def rank_covariances(first: SessionScore, second: SessionScore, counts: Counts) -> Floats:
     """Covariance of two scores' values at each rank within each query: queries x ranks."""
     missed = counts.impressions - counts.clicks
-    product = first.missed * second.missed * missed
-    product += first.clicked * second.clicked * counts.clicks
+    # weights of what was never shown may be too large to be squared, and count for nothing
+    product = np.where(missed > 0, first.missed, 0.0) * second.missed * missed
+    product += np.where(counts.clicks > 0, first.clicked, 0.0) * second.clicked * counts.clicks
     together = _per_session(flat.query_sums(product, counts.offsets), counts)
     apart = first.rank_means(counts) * second.rank_means(counts)
     return together - apart
