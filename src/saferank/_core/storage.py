@@ -87,6 +87,10 @@ def within_memory(size: int | None, folder: Path | None = None) -> Iterator[None
     folder
         Where the files lie, by default where temporary files do. They have no names.
 
+    Returns
+    -------
+    A context; what it limited is as before at its end.
+
     Examples
     --------
     >>> with within_memory(8_000):
