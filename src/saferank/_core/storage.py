@@ -31,7 +31,7 @@ from saferank.errors import require
 
 ROWS: Final = 1 << 16
 """Rows of a piece, at most..."""
-_PIECE: Final = 1 << 26
+_PIECE: Final = 1 << 24
 """...and bytes."""
 SHARE: Final = 8
 """A matrix of more than this part of the memory lies in a file: some of them live together."""
