@@ -101,10 +101,10 @@ class Learner:
         data, clicks = self.world.collection.validation, self.world.clicks[1]
         model = self.world.conditions.click_model()
         weights = model.exposure_weights
-        gain = terms(
-            LearnedLog(data, clicks), estimator_of("dr"), model, weights, clip=False, averaged=True,
-            predictions=expit(self.world.predictor.scores(data)),
-        ).gain  # fmt: skip
+        log = LearnedLog(data, clicks)
+        by_log = log.propensities(model, weights, averaged=True)
+        predictions = expit(self.world.predictor.scores(data))
+        gain = terms(log, estimator_of("dr"), model, weights, by_log, predictions).gain
         omega = exposure(ranker.scores(data), weights, data.offsets)
         share = flat.repeat_per_document(clicks.sessions / clicks.total, data.offsets)
         return float(share @ (omega * gain))

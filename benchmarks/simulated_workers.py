@@ -61,7 +61,8 @@ def _training(queries: int) -> Training:
     counts = simulate(data, shown, users, sessions=100 * queries, seed=0, judge=0)
     log = Log(Scaling.fit(data, "log1p").apply(data), counts)
     weights = users.exposure_weights
-    known = terms(log, estimator_of("affine-ips"), users, weights, clip=True)
+    by_log = log.propensities(users, weights).clipped(counts.total)
+    known = terms(log, estimator_of("affine-ips"), users, weights, by_log)
     objective = OBJECTIVES["prpo"].build(Context(counts.total, 0.1, weights, users))
     goal = ExposureGoal(data.queries, objective, known, weights, log.share())
     module = make_network(data.width, (64, 64), seed=0)

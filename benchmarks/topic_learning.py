@@ -15,6 +15,7 @@ from benchmarks.samplers import on_threads, torch_reinforce
 from saferank.clicks import simulate, trust_bias
 from saferank.data import RankingData, Scaling, synthetic
 from saferank.data.synthetic import PRESETS
+from saferank.estimators.estimator_table import estimator_of
 from saferank.learning.descent import Part, Settings, Training
 from saferank.learning.problem import Log, terms
 from saferank.objectives import OBJECTIVES, Context
@@ -31,7 +32,8 @@ def rows(queries: int = PRESETS["mslr"].queries[0]) -> Iterator[Row]:
     counts = simulate(data, shown, users, sessions=10**7, seed=0, judge=0)
     data = replace(Scaling.fit(data, "log1p").apply(data), production=shown)
     log, weights = Log(data, counts), users.exposure_weights
-    known = terms(log, "affine-ips", users, weights, clip=True, predictions=None)
+    by_log = log.propensities(users, weights).clipped(counts.total)
+    known = terms(log, estimator_of("affine-ips"), users, weights, by_log)
     context = Context(counts.total, 0.1, weights, users)
     objective = OBJECTIVES["prpo"].build(context)
     goal = ExposureGoal(data.queries, objective, known, weights, log.share())

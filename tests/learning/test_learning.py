@@ -18,6 +18,7 @@ from saferank.data import RankingData, synthetic
 from saferank.errors import InputError
 from saferank.learning import METHODS, Ranker, RankingEstimator, Settings, fit_relevance, learn
 from saferank.learning.descent import Training
+from saferank.learning.problem import Log
 
 USERS = trust_bias()
 WORLD = synthetic("small", queries=120, seed=0)
@@ -74,6 +75,18 @@ def test_delta_one_on_top_of_production_scores_never_moves_a_bit(counts):
     assert not ranker.scorer.scores(WORLD.train.features).any()
     with pytest.raises(InputError, match="this ranker adds to them"):
         ranker.scores(WORLD.test)
+
+
+def test_propensities_of_a_log_are_computed_once(production, counts, monkeypatch):
+    seen, own = [], Log.propensities
+
+    def counted(log, *args, **options):
+        seen.append((id(log.counts), options["averaged"]))
+        return own(log, *args, **options)
+
+    monkeypatch.setattr(Log, "propensities", counted)
+    learn(WORLD.train, counts, USERS, method="dr", production=production, settings=QUICK)
+    assert len(seen) == len(set(seen)) == 2  # to learn from, and to validate by
 
 
 def test_prpo_is_dr_as_delta_vanishes(production, counts):

@@ -79,20 +79,19 @@ class Log:
         The metric's weights are exact wherever they can be. Averages divide clicks by how often a
         document really was shown, so that no ratio explodes even where nothing is clipped.
         """
-        observed = from_log(self.counts, click_model, weights)
+        production, offsets = self.data.production, self.data.offsets
+        plain = self.policy is None and self.logged_by is None
+        if plain and production is not None and not averaged:
+            return exact(production, offsets, click_model, weights)
         if self.logged_by is not None and not averaged:
             observed = by_policy(self.logged_by, click_model, weights)
+        else:
+            observed = from_log(self.counts, click_model, weights)
         if self.policy is not None:
             return replace(observed, omega=self.policy.exposure(weights))
-        if self.data.production is None:
+        if production is None:
             return observed
-        propensities = exact(self.data.production, self.data.offsets, click_model, weights)
-        averaged = averaged or self.logged_by is not None
-        return (
-            replace(propensities, rho=observed.rho, seen=observed.seen)
-            if averaged
-            else propensities
-        )
+        return replace(observed, omega=exposure(production, weights, offsets))
 
 
 def terms(
@@ -100,15 +99,11 @@ def terms(
     estimator: Estimator,
     click_model: ClickModel,
     weights: Floats,
-    *,
-    clip: bool,
-    averaged: bool = False,
+    propensities: Propensities,
     predictions: Floats | None = None,
 ) -> Terms:
-    """Gains of the documents, with propensities clipped for training only."""
-    propensities = log.propensities(click_model, weights, averaged=averaged)
-    trusted = propensities.clipped(log.counts.total) if clip else propensities
-    evidence = Evidence(log.counts, click_model, trusted, predictions, features=log.data.width)
+    """Gains of the documents, by these propensities."""
+    evidence = Evidence(log.counts, click_model, propensities, predictions, features=log.data.width)
     return Terms(
         estimator.documents(evidence), propensities.omega, _totals(log.data.offsets, weights)
     )

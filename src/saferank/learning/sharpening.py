@@ -56,7 +56,8 @@ def sharpen(log: Log, click_model: ClickModel, weights: Floats) -> Sharpening:
     1.0
     """
     assert log.data.production is not None
-    known = terms(log, ESTIMATORS["affine-ips"], click_model, weights, clip=False)
+    by_log = log.propensities(click_model, weights)
+    known = terms(log, ESTIMATORS["affine-ips"], click_model, weights, by_log)
     found = [Sharpening()]
     for factor in FACTORS:
         omega = exposure(factor * log.data.production, weights, log.data.offsets)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
 from pathlib import Path
@@ -16,7 +16,7 @@ from saferank._core.seeds import derive
 from saferank.counts import Counts
 from saferank.counts.sketch import Sketch
 from saferank.data import RankingData
-from saferank.estimators import Evidence
+from saferank.estimators import Evidence, Propensities
 from saferank.estimators.regression import LOSSES
 from saferank.learning.descent import History, Part
 from saferank.learning.families import Run, Scorer, family
@@ -41,6 +41,10 @@ GRADIENT_TOLERANCE = 1e-6
 @dataclass
 class TrainingRun(Inputs):
     """The objective on the inputs, and how it is reached."""
+
+    known_propensities: dict[tuple[int, bool], tuple[Log, Propensities]] = field(
+        default_factory=dict, init=False
+    )
 
     # -- what is reached for -------------------------------------------------------------------
 
@@ -80,15 +84,22 @@ class TrainingRun(Inputs):
             highest = float(log.data.known_labels.max(initial=0)) or 1.0
             return label_terms(log.data, self.estimator, self.weights, highest)
         assert self.click_model is not None
-        return terms(
-            log,
-            self.estimator,
-            self.click_model,
-            self.weights,
-            clip=clip,
-            averaged=not clip or self.recipe.propensities == "averaged",
-            predictions=predictions,
-        )
+        known = self._propensities(log, clip=clip)
+        return terms(log, self.estimator, self.click_model, self.weights, known, predictions)
+
+    def _propensities(self, log: Log, *, clip: bool) -> Propensities:
+        """Propensities of a log: clipped and as the recipe says in training, else averages.
+
+        The regression and the gains need the same ones, which are computed once.
+        """
+        key = (id(log), clip)
+        if key not in self.known_propensities:
+            assert self.click_model is not None
+            averaged = not clip or self.recipe.propensities == "averaged"
+            found = log.propensities(self.click_model, self.weights, averaged=averaged)
+            found = found.clipped(log.counts.total) if clip else found
+            self.known_propensities[key] = (log, found)
+        return self.known_propensities[key][1]
 
     def _goal(self, log: Log, objective: Objective, terms_: Terms, merit: Floats | None) -> Goal:
         return objective.on(
@@ -150,12 +161,8 @@ class TrainingRun(Inputs):
         assert self.click_model is not None
         parts = []
         for part, clip in ((at.log, True), (at.validation or at.log, at.validation is None)):
-            averaged = not clip or self.recipe.propensities == "averaged"
-            propensities = part.propensities(self.click_model, self.weights, averaged=averaged)
-            propensities = propensities.clipped(part.counts.total) if clip else propensities
-            loss = LOSSES[self.recipe.regression](
-                Evidence(part.counts, self.click_model, propensities)
-            )
+            known = self._propensities(part, clip=clip)
+            loss = LOSSES[self.recipe.regression](Evidence(part.counts, self.click_model, known))
             goal = PointwiseGoal(part.data.queries, loss, 1 / part.counts.total)
             parts.append(Part(part.data, goal))
         kind, seed = family(self.recipe.scorer), derive(self.seed, "regression")
