@@ -25,12 +25,12 @@ import numpy.typing as npt
 from saferank._core import flat
 from saferank._core.flat import Floats, Ints
 from saferank.errors import require
-from saferank.evaluation.scored_policies import Deployed
+from saferank.evaluation.scored_policies import Deployed, exposure_of
 from saferank.policies import ProductionPolicy
 from saferank.policies.production import chances_of_lists
 from saferank.safety.best_policy import best_exposures
 from saferank.safety.decomposition import decomposed_tables
-from saferank.safety.examination import Examination
+from saferank.safety.examination import ByExposure, Examination
 from saferank.safety.floored_policy import best_with_floors
 from saferank.safety.floors import GroupLosses, required
 from saferank.safety.losses import TOLERANCE, blind_share, mixing_shares
@@ -61,9 +61,15 @@ def both_tables(
 ) -> tuple[Floats, Floats]:
     """P(document at rank) of a new ranker and of production, as often as lists are filled.
 
+    By exposure alone, where that is all that is asked for.
+
     Ranks of a log are as many as it has: beyond them no rank may weigh anything.
     """
-    ranks = examination.weights.size
+    weights = examination.weights
+    if isinstance(examination, ByExposure):
+        own = exposure_of(scores, weights, production.offsets, deployed, production.filled)
+        return own[:, None], production.exposure(weights)[:, None]
+    ranks = weights.size
     if production.table is not None:
         ranks = 1 + int(np.flatnonzero(examination.views.any(axis=0)).max(initial=0))
     new = chances_of_lists(
@@ -174,6 +180,8 @@ class GuardRule:
             own = flat.repeat_per_document(share, offsets)[:, None]
             return table if (share == 1).all() else own * table + (1 - own) * old
         omega = self.best(gains, looking.exposure(old), offsets, groups)
+        if isinstance(looking, ByExposure):
+            return omega[:, None]
         return decomposed_tables(omega, gains, offsets, looking.weights)
 
     def best(

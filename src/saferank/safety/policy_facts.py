@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -84,23 +83,29 @@ class Comparison:
         facts, kept = np.empty((queries, EXCESS + 1)), np.empty(queries)
         steps_in, gains = np.empty(queries, dtype=np.bool_), np.zeros((2, queries))
         mean, worst = np.zeros((2, GRID.size)), np.zeros(GRID.size)
-        floors = self._floors()
+        floors, rule = self._floors(), self.rule
+        if floors is None and not rule.examination.every:
+            rule = replace(rule, examination=rule.examination.by_exposure())
         with bar("Certifying", queries) as advance:
             for part in parts(self.data):
                 own = part.queries
                 old = self.production.take(own, part.positions, part.data.offsets)
                 scores = scores_of(self.new, part, "ranker")
-                tables = both_tables(scores, old, self.rule.examination, self.deployed)
-                served = self.rule.serve(
+                tables = both_tables(scores, old, rule.examination, self.deployed)
+                served = rule.serve(
                     *tables, part.data.offsets, filled=old.filled, groups=part.data.group_codes
                 )
                 if floors is not None:
-                    floors.add(part, self.rule.examination.views, *tables, served.table)
+                    floors.add(part, rule.examination.views, *tables, served.table)
                 kept[own], steps_in[own] = served.kept, served.steps_in
-                curves = self._fill(part, old, (*tables, served.table), facts)
+                exposures = np.stack(
+                    [rule.examination.exposures(table) for table in (*tables, served.table)]
+                )
+                curves = self._fill(part, old, exposures, facts)
                 mean += np.einsum("q,qcp->cp", shares[own] * total[own], curves)
                 worst = np.maximum(worst, curves[:, 0].max(axis=0))
-                gains[:, own] = self._gains(part, *tables, served.table)
+                omegas = [rule.examination.exposure(table) for table in (*tables, served.table)]
+                gains[:, own] = self._gains(part, *omegas)
                 advance(own.size)
         curve = Curve(*(tuple(values.tolist()) for values in (GRID, *mean, worst)))
         summary = Facts(facts, kept, steps_in, None if self.relevance is None else gains, curve)
@@ -147,13 +152,13 @@ class Comparison:
             )
         return tuple(listed)
 
-    def _fill(
-        self, part: Part, old: ProductionPolicy, tables: Sequence[Floats], facts: Floats
-    ) -> Floats:
-        """Fill the facts of some queries; their curves, queries x (unguarded, guarded) x points."""
+    def _fill(self, part: Part, old: ProductionPolicy, exposures: Floats, facts: Floats) -> Floats:
+        """Fill the facts of some queries; their curves, queries x (unguarded, guarded) x points.
+
+        `exposures` are of the new ranker, of production and of what the guard serves, by each view.
+        """
         promise, looking = self.rule.promise, self.rule.examination
         views, offsets = looking.views, part.data.offsets
-        exposures = np.stack([looking.exposures(table) for table in tables])
         error = ERROR * part.queries.size / self.data.queries / len(views)
         short = np.stack([old.shortfall(view, error) for view in views], axis=1)
         share = blind_share(promise.keep, promise.slack)
@@ -169,10 +174,9 @@ class Comparison:
         return curves
 
     def _gains(self, part: Part, new: Floats, old: Floats, served: Floats) -> Floats:
-        """Estimated change of utility of each query without and with the guard."""
+        """Estimated change of utility of each query without and with the guard, by exposures."""
         if self.relevance is None:
             return np.zeros((2, part.queries.size))
-        weights = self.rule.examination.weights[: new.shape[1]]
         worth = self.relevance[part.positions]
-        added = [((table - old) @ weights) * worth for table in (new, served)]
+        added = [(omega - old) * worth for omega in (new, served)]
         return np.stack([flat.query_sums(values, part.data.offsets) for values in added])
