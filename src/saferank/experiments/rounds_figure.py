@@ -183,7 +183,8 @@ def draw_rounds(measures: Sequence[RoundMeasure], title: str) -> Any:
         color=alt.Color("method:N", title=None, scale=colours),
         strokeDash=alt.StrokeDash("method:N", title=None, scale=dashes),
     )
-    rule = chart.mark_rule(color="#555", strokeWidth=0.7).encode(y=alt.datum(1))
+    once = chart.transform_aggregate(rows="count()", groupby=["users"])
+    rule = once.mark_rule(color="#555", strokeWidth=0.7).encode(y=alt.datum(1))
     return (
         alt.layer(rule, line)
         .properties(width=215, height=210)
