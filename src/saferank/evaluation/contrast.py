@@ -26,6 +26,7 @@ class Contrast:
 
     Examples
     --------
+    >>> import numpy as np
     >>> import saferank as sr
     >>> items = sr.data.synthetic("small", queries=60, seed=0).train
     >>> model, scores = sr.clicks.trust_bias(), np.zeros(items.documents)
