@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from saferank.clicks import ClickModel, simulate
 from saferank.counts.counts_file import save_counts
 from saferank.data import RankingData
 from saferank.learning import Settings
+from saferank.safety.comparing_clicks import _candidate
 
 K = 5
 
@@ -107,3 +109,11 @@ def test_what_was_never_shown_is_refused_or_in_the_interval(saferank: Any, tmp_p
     code, _, err = compared(saferank, tmp_path, "guess")
     assert code == 2
     assert "one of ipm" in err
+
+
+def test_an_estimate_that_depends_on_what_was_never_shown_is_none() -> None:
+    """`unknown` says how far an estimate may be off; 40 % of production's clicks is too far."""
+    result: Any = SimpleNamespace(unknown=(0.1, 0.7), production=SimpleNamespace(estimate=2.0))
+    refused = _candidate("new", result, 0.05, None).refused
+    assert refused is not None
+    assert "make a difference of 40% of production's" in refused

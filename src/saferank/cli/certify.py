@@ -171,7 +171,7 @@ class JudgedLog:
         if counts is None:
             raise InputError("`--counts` must be given with --log: the counts of its sessions.")
         first = 1 if self.rank_from is None else self.rank_from
-        table, columns = CountTable.open(counts), columns_of(self.log_column)
+        table, columns = CountTable.open(counts), columns_of(self.log_column, "--log-column")
         return LogRows(self.log, table.split, columns, first, table.feedback)
 
 

@@ -108,7 +108,19 @@ def compare_clicks(
     )
 
 
+UNSEEN = 0.2
+"""Share of production's clicks that may depend on what the log never shows: an estimate counts it
+as nothing, and is no estimate of the ranker where that is much."""
+
+
 def _candidate(name: str, result: ClickEvaluation, tail: float, flatters: str | None) -> Candidate:
+    unseen = sum(result.unknown) / max(result.production.estimate, 1e-300)
+    if unseen > UNSEEN:
+        reason = (
+            f"clicks on what the log never shows can make a difference of {unseen:.0%} of "
+            f"production's (at most {UNSEEN:.0%} is allowed)"
+        )
+        return Candidate(name, flatters=flatters, refused=reason)
     both, below = (result.interval("clustered", 1 - part) for part in (tail, 2 * tail))
     return Candidate(
         name, both.estimate + result.production.estimate, both.estimate, both.lower, both.upper,
