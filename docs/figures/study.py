@@ -1,7 +1,8 @@
 """The figures and the table of claims of docs/study.md, from runs of `saferank reproduce`.
 
 `python docs/figures/study.py NAME=FOLDER ...` copies each run's figures beside this script (figure
-1, which needs no run, once) and prints the claims with what every run found.
+1, which needs no run, once) and prints the claims with what every run found. A folder of several
+collections has the figures with a column for each, and its claims are printed by themselves.
 """
 
 import json
@@ -13,16 +14,24 @@ HERE = Path(__file__).parent
 
 
 def main(runs):
+    claims = {}
     for name, folder in runs.items():
         for figure in range(2, 8):
-            shutil.copy(folder / f"figure-{figure}.svg", HERE / f"study-{name}-{figure}.svg")
-    shutil.copy(next(iter(runs.values())) / "figure-1.svg", HERE / "study-1.svg")
-    claims = {
-        name: json.loads((folder / "claims.json").read_text())["claims"]
-        for name, folder in runs.items()
-    }
-    print("| figure | claim |" + "".join(f" {name} |" for name in runs))
-    print("| --- | --- |" + " --- |" * len(runs))
+            if (drawn := folder / f"figure-{figure}.svg").is_file():
+                shutil.copy(drawn, HERE / f"study-{name}-{figure}.svg")
+        if (folder / "figure-1.svg").is_file():
+            shutil.copy(folder / "figure-1.svg", HERE / "study-1.svg")
+        if (told := folder / "claims.json").is_file():
+            claims[name] = json.loads(told.read_text())["claims"]
+        else:
+            print((folder / "claims.md").read_text())
+    if claims:
+        table(claims)
+
+
+def table(claims):
+    print("| figure | claim |" + "".join(f" {name} |" for name in claims))
+    print("| --- | --- |" + " --- |" * len(claims))
     for rows in zip(*claims.values(), strict=True):
         first = rows[0]
         assert all(row["sentence"] == first["sentence"] for row in rows)

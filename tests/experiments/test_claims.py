@@ -129,6 +129,15 @@ def test_smaller_numbers_say_nothing_of_the_largest():
             assert verdict == "cannot be told"
 
 
+def test_a_short_grid_says_nothing_of_the_end():
+    short = Study("x", (100, 1000), STUDY.seeds)
+    ends = ("at convergence", "10^9", "10^3", "converges to DR", "as the click data", "time")
+    for figure in (2, 3, 4):
+        for sentence, verdict in verdicts(results(as_the_paper_says, study=short), figure).items():
+            if any(word in sentence for word in ends):
+                assert verdict == "cannot be told", sentence
+
+
 def test_one_seed_gives_no_sign():
     found = results(as_the_paper_says, study=Study("x", STUDY.sessions, 1))
     sentence = "With limited click data DR degrades compared to IPS."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 import typer
 
@@ -12,14 +12,20 @@ from saferank.cli.output import Json, print_json, print_table
 from saferank.cli.outputs import check_outputs
 from saferank.errors import InputError, require
 
+if TYPE_CHECKING:
+    from saferank.experiments.reproducing import Columns, Reproduction
+
 
 @dataclass(frozen=True)
 class _Study:
     """What is run."""
 
     data: Annotated[
-        str | None,
-        typer.Option(help="A collection's folder, or synthetic:PRESET[:QUERIES]."),
+        list[str] | None,
+        typer.Option(
+            help="A collection's folder, or synthetic:PRESET[:QUERIES]; given several times, "
+            "figures have a column for each."
+        ),
     ] = None
     preset: Annotated[str, typer.Option(help="quick (minutes) or paper (days).")] = "quick"
     sessions: Annotated[
@@ -51,32 +57,67 @@ def reproduce(
     if figure == "8":
         _rounds(asked, output, json)
         return
-    from saferank.experiments import FIGURES, PRESETS
+    from saferank.experiments import FIGURES, PRESETS, reproduce_columns
     from saferank.experiments import reproduce as run
     from saferank.experiments.study_page import file_names
 
     named = asked.preset in PRESETS
     require(named, "preset", f"one of {', '.join(PRESETS)}", asked.preset)
     numbers = None if asked.sessions is None else tuple(map(_whole, asked.sessions.split(",")))
-    study = PRESETS[asked.preset].replace(data=asked.data, sessions=numbers, seeds=asked.seeds)
+    study = PRESETS[asked.preset].replace(sessions=numbers, seeds=asked.seeds)
+    studies = [study.replace(data=data) for data in asked.data or [study.data]]
     figures = FIGURES if figure == "all" else tuple(map(_whole, figure.split(",")))
     check_outputs(output / name for name in file_names(figures))
-    made = run(study, output, figures=figures, workers=workers, cluster=cluster)
+    how: _How = {"figures": figures, "workers": workers, "cluster": cluster}
+    if len(studies) > 1:
+        _tell_columns(reproduce_columns(studies, output, **how), json)
+        return
+    made = run(studies[0], output, **how)
+    if json:
+        print_json(_facts(made))
+        return
+    _tell_claims("claims", made)
+    typer.echo(f"{made.outcome}. The page is {made.written.page}.")
+
+
+class _How(TypedDict):
+    """Which figures, and where their jobs run."""
+
+    figures: tuple[int, ...]
+    workers: int | None
+    cluster: str | None
+
+
+def _facts(made: Reproduction) -> dict[str, Any]:
+    return {
+        "page": str(made.written.page),
+        "figures": [str(path) for path in made.written.figures],
+        "jobs": made.outcome.jobs,
+        "already": made.outcome.already,
+        "failed": made.outcome.failed,
+        "claims": made.written.tally(),
+    }
+
+
+def _tell_claims(title: str, made: Reproduction) -> None:
     claims = [(c.figure, c.sentence, f.verdict) for c, f in made.written.claims]
+    print_table(title, ["figure", "claim", "result"], claims)
+
+
+def _tell_columns(made: Columns, json: bool) -> None:
     if json:
         print_json(
             {
-                "page": str(made.written.page),
-                "figures": [str(path) for path in made.written.figures],
-                "jobs": made.outcome.jobs,
-                "already": made.outcome.already,
-                "failed": made.outcome.failed,
-                "claims": made.written.tally(),
+                "page": str(made.page),
+                "figures": [str(path) for path in made.figures],
+                "collections": {name: _facts(one) for name, one in made.studies.items()},
             }
         )
         return
-    print_table("claims", ["figure", "claim", "result"], claims)
-    typer.echo(f"{made.outcome}. The page is {made.written.page}.")
+    for name, one in made.studies.items():
+        _tell_claims(f"claims on {name}", one)
+        typer.echo(f"{name}: {one.outcome}.")
+    typer.echo(f"The page of all is {made.page}.")
 
 
 def _whole(text: str) -> int:
@@ -93,8 +134,10 @@ def _rounds(asked: _Study, output: Path, json: bool) -> None:
     from saferank.experiments.rounds_figure import RoundsPlan, reproduce_rounds
 
     check_outputs([output / "figure-8.svg"])
+    data = asked.data or ["synthetic:small:60"]
+    require(len(data) == 1, "data", "one collection for figure 8", ", ".join(data))
     plan = RoundsPlan(
-        asked.data or "synthetic:small:60",
+        data[0],
         seeds=asked.seeds or 3,
         sessions=5000 if asked.sessions is None else _whole(asked.sessions),
     )

@@ -18,6 +18,8 @@ CLOSE = 0.01
 """Two NDCG values closer than this share are level."""
 LIMITED = 10**5
 """The paper's "limited click data": fewer sessions than this."""
+ENDLESS = 10**8
+"""What the paper says of convergence is asked at this many sessions or more."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +76,10 @@ def _grid(results: Results, *curves: Curve, above: float = 0, below: float = np.
 
 
 def _last(results: Results, *curves: Curve) -> int:
-    """The study's largest N; results at smaller ones alone say nothing of it."""
+    """The study's largest N; smaller ones say nothing of where methods end."""
     last = results.study.sessions[-1]
+    if last < ENDLESS:
+        raise NothingThereError(f"the largest N is {last:.0e}, less than {ENDLESS:.0e}")
     if last not in _grid(results, *curves):
         raise NothingThereError(f"nothing at {_n(last)}")
     return last
@@ -197,7 +201,9 @@ def thousandfold(results: Results) -> Finding:
     if prpo is None:
         return _yes(False, text)
     if dr is None:
-        return Finding("holds", text)
+        last = results.study.sessions[-1]
+        more = f"{text}; a factor of more than {last / prpo:g}"
+        return Finding("holds" if last >= 100 * prpo else "cannot be told", more)
     return _yes(dr >= 100 * prpo, f"{text}; a factor of {dr / prpo:g} on this grid")
 
 

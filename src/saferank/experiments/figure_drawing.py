@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,46 +23,74 @@ _REFERENCES: dict[str, tuple[str, list[int], Any]] = {
 _WIDTH, _HEIGHT = 300, 230
 
 
+@dataclass(frozen=True)
+class _Figure:
+    """A figure's title, and its panels for the results of one collection."""
+
+    title: str
+    panels: Callable[[Results], list[Any]]
+    one_axis: bool = True
+    """Whether the panels share the vertical axis."""
+
+
 def draw(figure: int, results: Results) -> Any:
-    """A figure as an Altair chart."""
-    return _DRAWN[figure](results)
-
-
-def _of_measures(figure: int, title: str) -> Callable[[Results], Any]:
-    def drawn(results: Results) -> Any:
-        parts = [
-            _panel("expected NDCG (the policy as it is)", CURVES[figure], results, "expected"),
-            _panel("NDCG of the sorted scores", CURVES[figure], results, "sorted"),
-        ]
-        return _beside(parts, f"Figure {figure}. {title}")
-
-    return drawn
-
-
-def _of_panels(figure: int, title: str) -> Callable[[Results], Any]:
-    def drawn(results: Results) -> Any:
-        curves = CURVES[figure]
-        panels = dict.fromkeys(curve.panel for curve in curves)
-        parts = [
-            _panel(name, [c for c in curves if c.panel == name], results, "expected")
-            for name in panels
-        ]
-        return _beside(parts, f"Figure {figure}. {title}")
-
-    return drawn
-
-
-def _beside(parts: Sequence[Any], title: str, *, one_axis: bool = True) -> Any:
+    """A figure as an Altair chart, its panels side by side."""
     import altair as alt
 
-    apart: dict[str, Any] = dict.fromkeys(("color", "strokeDash", "shape"), "independent")
+    drawn = _FIGURES[figure]
+    return _entitle(_share(alt.hconcat(*drawn.panels(results)), drawn.one_axis), figure)
+
+
+def draw_columns(figure: int, results: Mapping[str, Results]) -> Any:
+    """A figure with a column per collection, as in the paper; each column has its own axis."""
+    import altair as alt
+
+    drawn = _FIGURES[figure]
+    columns = [
+        _share(alt.vconcat(*drawn.panels(its)), drawn.one_axis).properties(
+            title=alt.TitleParams(name, anchor="middle", fontSize=14)
+        )
+        for name, its in results.items()
+    ]
+    return _entitle(_share(alt.hconcat(*columns, spacing=30), one_axis=False), figure)
+
+
+def _share(chart: Any, one_axis: bool) -> Any:
+    """Panels of one axis or of their own; each has a legend of its own."""
+    apart = dict.fromkeys(("color", "strokeDash", "shape"), "independent")
+    return chart.resolve_scale(**apart, y="shared" if one_axis else "independent")
+
+
+def _entitle(chart: Any, figure: int) -> Any:
+    import altair as alt
+
+    title = f"Figure {figure}. {_FIGURES[figure].title}"
     return (
-        alt.hconcat(*parts)
-        .resolve_scale(**apart, y="shared" if one_axis else "independent")
-        .properties(title=alt.TitleParams(title, anchor="start", fontSize=15))
+        chart.properties(title=alt.TitleParams(title, anchor="start", fontSize=15))
         .configure_view(strokeOpacity=0.3)
         .configure_legend(labelLimit=260, symbolSize=90)
     )
+
+
+def _by_measure(figure: int) -> Callable[[Results], list[Any]]:
+    def panels(results: Results) -> list[Any]:
+        return [
+            _panel("expected NDCG (the policy as it is)", CURVES[figure], results, "expected"),
+            _panel("NDCG of the sorted scores", CURVES[figure], results, "sorted"),
+        ]
+
+    return panels
+
+
+def _by_panel(figure: int) -> Callable[[Results], list[Any]]:
+    def panels(results: Results) -> list[Any]:
+        curves = CURVES[figure]
+        return [
+            _panel(name, [c for c in curves if c.panel == name], results, "expected")
+            for name in dict.fromkeys(curve.panel for curve in curves)
+        ]
+
+    return panels
 
 
 def _panel(title: str, curves: Sequence[Curve], results: Results, measure: str) -> Any:
@@ -165,7 +194,7 @@ def _decades(results: Results) -> list[int]:
     return [10**power for power in range(16) if low <= 10**power <= high]
 
 
-def _ratios(results: Results) -> Any:
+def _ratios(results: Results) -> list[Any]:
     """Clipped (solid) and plain (dashed) ratios of DCG weights; no results are needed."""
     import altair as alt
 
@@ -184,8 +213,7 @@ def _ratios(results: Results) -> Any:
         clipped = base.mark_line(strokeWidth=2).encode(y=alt.Y("clipped:Q", **y))
         dots = base.mark_point(filled=True, size=40).encode(y=alt.Y("clipped:Q", **y), shape=shape)
         parts.append((plain + clipped + dots).properties(width=_WIDTH, height=_HEIGHT))
-    title = "Figure 1. Clipped (solid) and plain (dashed) weight ratios, δ = 1/1.15, DCG weights"
-    return _beside(parts, title, one_axis=False)
+    return parts
 
 
 def clipped_ratios(
@@ -212,7 +240,7 @@ def clipped_ratios(
     return rows
 
 
-def _bounds(results: Results) -> Any:
+def _bounds(results: Results) -> list[Any]:
     """Every job of figures 2 and 4: what was lost against what could be lost at most."""
 
     rows = []
@@ -231,9 +259,7 @@ def _bounds(results: Results) -> Any:
                             "sessions": sessions,
                         }
                     )
-    parts = [_bound_panel(users, rows) for users in ("trust", "adversarial")]
-    title = "Figure 6. Utility lost against production, and the certificate's bound"
-    return _beside(parts, title, one_axis=False)
+    return [_bound_panel(users, rows) for users in ("trust", "adversarial")]
 
 
 def _bound_panel(users: str, rows: Sequence[dict[str, Any]]) -> Any:
@@ -259,12 +285,18 @@ def _bound_panel(users: str, rows: Sequence[dict[str, Any]]) -> Any:
     )
 
 
-_DRAWN: dict[int, Callable[[Results], Any]] = {
-    1: _ratios,
-    2: _of_measures(2, "NDCG@5 against the number of sessions"),
-    3: _of_panels(3, "Sensitivity to δ, users as the learner believes"),
-    4: _of_panels(4, "Adversarial users"),
-    5: _of_panels(5, "Users that break the learner's click model"),
-    6: _bounds,
-    7: _of_measures(7, "A strong production ranker and few sessions"),
+_FIGURES: dict[int, _Figure] = {
+    1: _Figure(
+        "Clipped (solid) and plain (dashed) weight ratios, δ = 1/1.15, DCG weights",
+        _ratios,
+        one_axis=False,
+    ),
+    2: _Figure("NDCG@5 against the number of sessions", _by_measure(2)),
+    3: _Figure("Sensitivity to δ, users as the learner believes", _by_panel(3)),
+    4: _Figure("Adversarial users", _by_panel(4)),
+    5: _Figure("Users that break the learner's click model", _by_panel(5)),
+    6: _Figure(
+        "Utility lost against production, and the certificate's bound", _bounds, one_axis=False
+    ),
+    7: _Figure("A strong production ranker and few sessions", _by_measure(7)),
 }

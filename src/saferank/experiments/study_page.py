@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from saferank._core.files import atomic_file, write_json
 from saferank._core.marks import mark
 from saferank.experiments.claim_tests import Finding
 from saferank.experiments.claims import Claim, judge
-from saferank.experiments.figure_drawing import draw
+from saferank.experiments.figure_drawing import draw, draw_columns
 from saferank.experiments.results import Results
 
 ENDINGS = ("html", "svg", "png")
@@ -49,19 +49,42 @@ def file_names(figures: Sequence[int]) -> list[str]:
 def write_page(results: Results, figures: Sequence[int], name: str, folder: str | Path) -> Written:
     """Write every figure (HTML, SVG, PNG), the claims (JSON, Markdown) and the page."""
     target = Path(folder)
-    charts = {figure: draw(figure, results) for figure in figures}
+    claims = judge(results, tuple(figures))
+    _write_charts({figure: draw(figure, results) for figure in figures}, target)
+    write_json(target / "claims.json", {"claims": [claim_record(*pair) for pair in claims]})
+    _write(target / "claims.md", claims_table(claims))
+    _write(target / "index.html", _page({name: results}, figures, {name: claims}, target))
+    return Written(target / "index.html", _images(figures, target), claims)
+
+
+def write_columns(
+    results: Mapping[str, Results], figures: Sequence[int], folder: str | Path
+) -> tuple[Path, ...]:
+    """Write figures, claims (Markdown) and a page with a column per collection.
+
+    Returns
+    -------
+    tuple of Path
+        The figures. Figure 1, which needs no results, has no columns.
+    """
+    target = Path(folder)
+    claims = {name: judge(its, tuple(figures)) for name, its in results.items()}
+    first = next(iter(results.values()))
+    charts = {n: draw(n, first) if n == 1 else draw_columns(n, results) for n in figures}
+    _write_charts(charts, target)
+    _write(target / "claims.md", columns_table(claims))
+    _write(target / "index.html", _page(results, figures, claims, target))
+    return _images(figures, target)
+
+
+def _write_charts(charts: Mapping[int, Any], target: Path) -> None:
     for figure, chart in charts.items():
         for ending in ENDINGS:
             save_chart(chart, target / f"figure-{figure}.{ending}")
-    claims = judge(results, tuple(figures))
-    write_json(target / "claims.json", {"claims": [claim_record(*pair) for pair in claims]})
-    _write(target / "claims.md", claims_table(claims))
-    images = [
-        {"number": figure, "image": _image(target / f"figure-{figure}.svg")} for figure in figures
-    ]
-    _write(target / "index.html", _page(results, name, images, claims))
-    made = tuple(target / f"figure-{figure}.svg" for figure in figures)
-    return Written(target / "index.html", made, claims)
+
+
+def _images(figures: Sequence[int], target: Path) -> tuple[Path, ...]:
+    return tuple(target / f"figure-{figure}.svg" for figure in figures)
 
 
 def claim_record(claim: Claim, finding: Finding) -> dict[str, Any]:
@@ -72,12 +95,34 @@ def claim_record(claim: Claim, finding: Finding) -> dict[str, Any]:
 
 def claims_table(claims: Judged) -> str:
     """The claims as a Markdown table; why, where a claim does not hold."""
-    lines = ["| figure | claim | result | numbers |", "| --- | --- | --- | --- |"]
+    rows = [("figure", "claim", "result", "numbers")]
     for claim, finding in claims:
         why = f" {claim.why}" if claim.why and finding.verdict != "holds" else ""
-        cells = (str(claim.figure), claim.sentence, finding.verdict, f"{finding.numbers}.{why}")
-        lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
-    return "\n".join(lines) + "\n"
+        numbers = f"{finding.numbers}.{why}"
+        rows.append((str(claim.figure), claim.sentence, finding.verdict, numbers))
+    return _markdown(rows)
+
+
+def columns_table(claims: Mapping[str, Judged]) -> str:
+    """The claims as a Markdown table with a column per collection."""
+    rows = [("figure", "claim", *claims)]
+    for claim, findings in _rows(claims):
+        cells = (f"**{finding.verdict}**: {finding.numbers}" for finding in findings)
+        rows.append((str(claim.figure), claim.sentence, *cells))
+    return _markdown(rows)
+
+
+def _markdown(rows: Sequence[tuple[str, ...]]) -> str:
+    lines = [f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in rows]
+    return "\n".join([lines[0], "|" + " --- |" * len(rows[0]), *lines[1:]]) + "\n"
+
+
+def _rows(claims: Mapping[str, Judged]) -> list[tuple[Claim, list[Finding]]]:
+    """Each claim with what every collection says of it."""
+    return [
+        (judged[0][0], [finding for _, finding in judged])
+        for judged in zip(*claims.values(), strict=True)
+    ]
 
 
 def settings_sentence(results: Results) -> str:
@@ -92,21 +137,38 @@ def settings_sentence(results: Results) -> str:
     )
 
 
-def _page(results: Results, name: str, images: Sequence[dict[str, Any]], claims: Judged) -> str:
+def _page(
+    results: Mapping[str, Results],
+    figures: Sequence[int],
+    claims: Mapping[str, Judged],
+    target: Path,
+) -> str:
     environment = Environment(
         loader=PackageLoader("saferank.experiments", "."),
         autoescape=True,
         undefined=StrictUndefined,
     )
-    tally = Counter(finding.verdict for _, finding in claims)
+    collections = [
+        {
+            "name": name,
+            "settings": settings_sentence(its),
+            "errors": list(its.errors.values()),
+            "tally": _tally(claims[name]),
+        }
+        for name, its in results.items()
+    ]
+    images = [
+        {"number": figure, "image": _image(path)}
+        for figure, path in zip(figures, _images(figures, target), strict=True)
+    ]
     return environment.get_template("page.html").render(
-        name=name,
-        settings=settings_sentence(results),
-        errors=list(results.errors.values()),
-        figures=images,
-        claims=claims,
-        tally="; ".join(f"{count} {verdict}" for verdict, count in tally.items()) + ".",
+        collections=collections, figures=images, claims=_rows(claims)
     )
+
+
+def _tally(claims: Judged) -> str:
+    tally = Counter(finding.verdict for _, finding in claims)
+    return "; ".join(f"{count} {verdict}" for verdict, count in tally.items()) + "."
 
 
 def _image(path: Path) -> str:
