@@ -14,7 +14,14 @@ from saferank._core.charts import save_chart
 from saferank._core.progress import bar
 from saferank._core.records import from_dict
 from saferank.errors import InputError
-from saferank.experiments.rounds_study import METHODS, USERS, RoundMeasure, make_world, play
+from saferank.experiments.rounds_study import (
+    METHODS,
+    USERS,
+    RoundMeasure,
+    Skylines,
+    make_world,
+    play,
+)
 from saferank.experiments.study import open_collection
 from saferank.learning import Settings
 
@@ -72,6 +79,7 @@ def run_rounds(plan: RoundsPlan, folder: Path) -> list[RoundMeasure]:
         for method in plan.methods
     ]
     measures: list[RoundMeasure] = []
+    skylines = Skylines(SETTINGS)
     with bar("Rounds", len(tasks)) as advance:
         for users, method, seed in tasks:
             name = f"{plan.data}-{plan.rounds}x{plan.sessions}-{users}-{method}-{seed}"
@@ -81,7 +89,7 @@ def run_rounds(plan: RoundsPlan, folder: Path) -> list[RoundMeasure]:
                 world = make_world(
                     collection, users, sessions=plan.sessions, rounds=plan.rounds, seed=seed
                 )
-                kept = list(play(world, method, users, plan.rounds, SETTINGS))
+                kept = list(play(world, method, users, plan.rounds, skylines))
                 _write(path, kept)
             measures += kept
             advance()

@@ -219,27 +219,22 @@ def make_world(
     )
 
 
-def play(
-    world: RoundsWorld, method: str, users: str, rounds: int, settings: Settings
-) -> Iterator[RoundMeasure]:
-    """Rounds of one method: each logs what is served, learns, and serves what comes of it."""
-    player = Player(world, settings, [world.production])
-    skylines = {number: skyline(world, number, settings) for number in (1, rounds)}
-    for number in range(1, rounds + 1):
-        if method not in ONLINE:
-            player.counts.append(world.simulate(player.served[-1], number))
-        served = METHODS[method](player, number)
-        replaced = served is not player.served[-1]
-        player.served.append(served)
-        first = float(world.utilities(world.production, number).mean())
-        drifted = world.drifts_at is not None and number >= world.drifts_at
-        yield RoundMeasure(
-            method, users, world.seed, number,
-            utility=float(world.utilities(served, number).mean()) / first,
-            skyline=skylines[rounds if drifted else 1] / first,
-            broken=world.broken(served, number, PROMISE),
-            replaced=replaced,
-        )  # fmt: skip
+@dataclass
+class Skylines:
+    """Utilities of linear rankers learned from the truth; methods and users of a seed share them.
+
+    Worlds of one collection only: what differs between them is the seed, and whether it drifted.
+    """
+
+    settings: Settings
+    learned: dict[tuple[int, bool], float] = field(default_factory=dict)
+
+    def utility(self, world: RoundsWorld, number: int) -> float:
+        """Mean utility of the ranker that is learned from the truth of a round."""
+        key = (world.seed, world.drifted(number))
+        if key not in self.learned:
+            self.learned[key] = skyline(world, number, self.settings)
+        return self.learned[key]
 
 
 def skyline(world: RoundsWorld, number: int, settings: Settings) -> float:
@@ -252,3 +247,24 @@ def skyline(world: RoundsWorld, number: int, settings: Settings) -> float:
     )  # fmt: skip
     policy = ProductionPolicy.sampled(ranker.scores(items), items.offsets)
     return float(world.utilities(policy, number).mean())
+
+
+def play(
+    world: RoundsWorld, method: str, users: str, rounds: int, skylines: Skylines
+) -> Iterator[RoundMeasure]:
+    """Rounds of one method: each logs what is served, learns, and serves what comes of it."""
+    player = Player(world, skylines.settings, [world.production])
+    for number in range(1, rounds + 1):
+        if method not in ONLINE:
+            player.counts.append(world.simulate(player.served[-1], number))
+        served = METHODS[method](player, number)
+        replaced = served is not player.served[-1]
+        player.served.append(served)
+        first = float(world.utilities(world.production, number).mean())
+        yield RoundMeasure(
+            method, users, world.seed, number,
+            utility=float(world.utilities(served, number).mean()) / first,
+            skyline=skylines.utility(world, number) / first,
+            broken=world.broken(served, number, PROMISE),
+            replaced=replaced,
+        )  # fmt: skip

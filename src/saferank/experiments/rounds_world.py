@@ -39,9 +39,13 @@ class RoundsWorld:
     drifts_at: int | None = None
     """The round from which half of the queries have another relevance."""
 
+    def drifted(self, number: int) -> bool:
+        """Whether a round comes after the drift."""
+        return self.drifts_at is not None and number >= self.drifts_at
+
     def truth(self, number: int) -> Floats:
         """Relevance in a round: after the drift, that of half of the queries is dealt anew."""
-        if self.drifts_at is None or number < self.drifts_at:
+        if not self.drifted(number):
             return self.relevance
         rng = generator(self.seed, "drift")
         changed = self.relevance.copy()
