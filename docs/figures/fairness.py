@@ -1,14 +1,18 @@
-"""The frontier of docs/fairness.md: `python -m docs.figures.fairness [--seeds 3]`.
+"""The frontier of docs/fairness.md: `python -m docs.figures.fairness [--seeds 5]`.
 
 Rankers are learned from labels to a large utility less a multiple of the pairwise disparity, by the
 exact gradient and as published for PL-Rank: exposures, and with them the slope of the disparity,
-from sampled rankings, and PL-Rank's gradient. Both are measured exactly, on test queries.
+from sampled rankings, and PL-Rank's gradient. Both are measured exactly, on test queries, and
+compared seed by seed at equal NDCG. Points are kept as they come (`--points`); a run that was
+stopped goes on.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +34,8 @@ from saferank.objectives.objective_table import OBJECTIVES
 from saferank.plackett_luce import GRADIENTS, expected_ndcg, exposure, sample
 
 HERE = Path(__file__).parent
-PRICES = (0.0, 3.0, 30.0, 300.0)
+PRICES = (0.0, 3.0, 10.0, 30.0, 100.0, 300.0)
+EXACT, PUBLISHED = "exact", "PL-Rank, 100 samples"
 WEIGHTS = dcg_weights(5)
 
 
@@ -83,72 +88,129 @@ def published(price: float, samples: int) -> Any:
     return build
 
 
-def frontier(name: str, world: Collection, seeds: int, steps: int) -> list[dict[str, Any]]:
-    """NDCG@5 and disparity on test queries, of both ways at every price."""
-    settings = Settings(steps=steps, hidden=(32,), learning_rate=0.01)
+Point = dict[str, Any]
+
+
+def recipe_of(way: str, price: float, settings: Settings) -> Recipe:
+    """Labels to a ranker, at a price of the disparity."""
     shared: dict[str, Any] = {"weights": "dcg", "scorer": "mlp", "settings": settings}
+    if way == EXACT:
+        return Recipe("labels", "utility", fairness="disparity", fairness_weight=price, **shared)
+    return Recipe("labels", published(price, 100), **shared)
+
+
+def measure(world: Collection, recipe: Recipe, seed: int) -> tuple[float, float]:
+    """NDCG@5 and disparity of what is learned, on test queries."""
     test = world.test
+    ranker = learn(world.train, method=recipe, seed=seed, validation=(world.validation, None))
+    scores = ranker.scores(test)
     merit = test.known_labels.astype(np.float64) / world.highest_grade
-    points = []
-    for price in PRICES:
-        ways = {
-            "exact": Recipe(
-                "labels", "utility", fairness="disparity", fairness_weight=price, **shared
-            ),
-            "PL-Rank, 100 samples": Recipe("labels", published(price, 100), **shared),
-        }
-        for way, recipe in ways.items():
-            for seed in range(seeds):
-                ranker = learn(
-                    world.train, method=recipe, seed=seed, validation=(world.validation, None)
-                )
-                scores = ranker.scores(test)
-                omega = exposure(scores, WEIGHTS, test.offsets)
-                shares = np.full(test.queries, 1 / test.queries)
-                unfair = document_measures(omega, merit, WEIGHTS, test, shares)[0]
-                ndcg = float(np.nanmean(expected_ndcg(scores, test.known_labels, test.offsets, 5)))
-                points.append({"data": name, "way": way, "price": price, "seed": seed,
-                               "ndcg": ndcg, "disparity": unfair})  # fmt: skip
-                print(points[-1], flush=True)
+    omega = exposure(scores, WEIGHTS, test.offsets)
+    shares = np.full(test.queries, 1 / test.queries)
+    unfair = document_measures(omega, merit, WEIGHTS, test, shares)[0]
+    ndcg = float(np.nanmean(expected_ndcg(scores, test.known_labels, test.offsets, 5)))
+    return ndcg, float(unfair)
+
+
+def run(names: list[str], seeds: int, steps: int, kept: Path) -> list[Point]:
+    """Points of every collection, seed, way and price: what has none yet is learned."""
+    lines = kept.read_text(encoding="utf-8").splitlines() if kept.is_file() else []
+    points = [json.loads(line) for line in lines]
+    known = {(p["data"], p["seed"], p["way"], p["price"]) for p in points}
+    settings = Settings(steps=steps, hidden=(32,), learning_rate=0.01)
+    for name in names:
+        world = synthetic("small", seed=0) if name == "synthetic:small" else load(name)
+        data = "/".join(Path(name).parts[-2:])
+        for seed, price, way in product(range(seeds), PRICES, (EXACT, PUBLISHED)):
+            if (data, seed, way, price) in known:
+                continue
+            ndcg, unfair = measure(world, recipe_of(way, price, settings), seed)
+            points.append({"data": data, "seed": seed, "way": way, "price": price,
+                           "ndcg": ndcg, "disparity": unfair})  # fmt: skip
+            with kept.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(points[-1]) + "\n")
     return points
 
 
+def least_disparity(points: list[Point], level: float) -> float:
+    """The least disparity at an NDCG of at least `level`, mixing two of the rankers if need be.
+
+    A mixture has the mixed NDCG, and at most the mixed disparity, which is convex in exposures.
+    """
+    above = [(p["ndcg"], p["disparity"]) for p in points if p["ndcg"] >= level]
+    below = [(p["ndcg"], p["disparity"]) for p in points if p["ndcg"] < level]
+    mixed = [
+        low[1] + (level - low[0]) / (high[0] - low[0]) * (high[1] - low[1])
+        for high, low in product(above, below)
+    ]
+    return min([disparity for _, disparity in above] + mixed)
+
+
+def compare(points: list[Point]) -> None:
+    """Print how much less disparity the exact gradient has at equal NDCG: mean, standard error."""
+    for data in dict.fromkeys(p["data"] for p in points):
+        own = [p for p in points if p["data"] == data]
+        seeds = sorted({p["seed"] for p in own})
+        ways = {
+            (seed, way): [p for p in own if (p["seed"], p["way"]) == (seed, way)]
+            for seed, way in product(seeds, (EXACT, PUBLISHED))
+        }
+        low = max(min(p["ndcg"] for p in some) for some in ways.values())
+        high = min(max(p["ndcg"] for p in some) for some in ways.values())
+        for level in np.linspace(low, high, 5):
+            least = {key: least_disparity(some, level) for key, some in ways.items()}
+            shares = [least[seed, EXACT] / least[seed, PUBLISHED] - 1 for seed in seeds]
+            print(f"| {data} | NDCG {level:.3f} | {np.mean(shares):+.1%} ± {_error(shares):.1%} |")
+
+
+def _error(values: list[float]) -> float:
+    """Standard error of the mean."""
+    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else np.nan
+
+
 def main() -> None:
-    """Learn, and draw."""
+    """Learn, compare, and draw."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--collections", nargs="+", default=["synthetic:small", "MQ2008/Fold1"])
+    parser.add_argument("--points", type=Path, default=Path("fairness-points.jsonl"))
     asked = parser.parse_args()
-    points = []
-    for name in asked.collections:
-        world = synthetic("small", seed=0) if name == "synthetic:small" else load(name)
-        points += frontier("/".join(Path(name).parts[-2:]), world, asked.seeds, asked.steps)
+    points = run(asked.collections, asked.seeds, asked.steps, asked.points)
     draw(points)
+    compare(points)
 
 
-def draw(points: list[dict[str, Any]]) -> None:
-    """Means over seeds as a table, and the chart."""
+def draw(points: list[Point]) -> None:
+    """Means over seeds as a table with standard errors, and the chart."""
     means = []
-    for key in dict.fromkeys((p["data"], p["price"], p["way"]) for p in points):
-        own = [p for p in points if (p["data"], p["price"], p["way"]) == key]
-        ndcg, unfair = (float(np.mean([p[name] for p in own])) for name in ("ndcg", "disparity"))
-        means.append(dict(zip(("data", "price", "way"), key, strict=True))
-                     | {"ndcg": ndcg, "disparity": unfair})  # fmt: skip
-        print(f"| {key[0]} | {key[1]:g} | {key[2]} | {ndcg:.4f} | {unfair:.6f} |")
+    for data, price, way in dict.fromkeys((p["data"], p["price"], p["way"]) for p in points):
+        own = [p for p in points if (p["data"], p["price"], p["way"]) == (data, price, way)]
+        row = {"data": data, "price": price, "way": way}
+        for name in ("ndcg", "disparity"):
+            values = [p[name] for p in own]
+            mean, error = float(np.mean(values)), _error(values)
+            row |= {name: mean, f"{name}_low": mean - error, f"{name}_high": mean + error}
+        means.append(row)
+        print(f"| {data} | {price:g} | {way} | {row['ndcg']:.3f} ± {_spread(row, 'ndcg'):.3f} "
+              f"| {row['disparity']:.5f} ± {_spread(row, 'disparity'):.5f} |")  # fmt: skip
     chart = alt.Chart(alt.Data(values=means), width=330, height=260)
-    lines = chart.mark_line(point=True).encode(
-        x=alt.X("disparity:Q", title="pairwise disparity on test queries (lower is fairer)",
-                scale=alt.Scale(zero=False, nice=True)),
-        y=alt.Y("ndcg:Q", title="NDCG@5", scale=alt.Scale(zero=False)),
-        color=alt.Color("way:N", title="gradient"),
-        order=alt.Order("price:Q"),
-    )  # fmt: skip
-    drawn = lines.facet(alt.Column("data:N", title=None)).resolve_scale(x="independent",
-                                                                       y="independent")  # fmt: skip
-    drawn.configure_view(strokeOpacity=0).configure(background="white").save(
-        HERE / "fairness-frontier.svg"
-    )
+    x = alt.X("disparity:Q", title="pairwise disparity on test queries (lower is fairer)",
+              scale=alt.Scale(zero=False, nice=True))  # fmt: skip
+    y = alt.Y("ndcg:Q", title="NDCG@5", scale=alt.Scale(zero=False))
+    colour = alt.Color("way:N", title="gradient")
+    lines = chart.mark_line(point=True).encode(x=x, y=y, color=colour, order="price:Q")
+    upright = chart.mark_rule().encode(x=x, y=alt.Y("ndcg_low:Q", title="NDCG@5"),
+                                       y2="ndcg_high:Q", color=colour)  # fmt: skip
+    level = chart.mark_rule().encode(x="disparity_low:Q", x2="disparity_high:Q", y=y, color=colour)
+    drawn = alt.layer(lines, upright, level).facet(alt.Column("data:N", title=None))
+    drawn.resolve_scale(x="independent", y="independent").configure_view(strokeOpacity=0).configure(
+        background="white"
+    ).save(HERE / "fairness-frontier.svg")
+
+
+def _spread(row: Point, name: str) -> float:
+    return float(row[f"{name}_high"] - row[name])
 
 
 if __name__ == "__main__":
