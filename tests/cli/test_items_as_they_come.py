@@ -99,3 +99,44 @@ def test_the_bias_by_features_and_the_check_of_the_log(folder: Path, tmp_path: P
     own = [word.replace("--column", "--item-column") for word in COLUMNS]
     told = json.loads(call("logs", "check", counts, "--items", items, *own, "--json"))
     assert told["alignment"]["documents"] == 240
+
+
+def test_a_group_that_is_a_feature_is_told_and_can_be_left_out(
+    folder: Path, tmp_path: Path
+) -> None:
+    items, counts = folder / "items.parquet", folder / "counts.parquet"
+    shared = ("--items", items, *COLUMNS, "--counts", counts)
+    learn = ("learn", *shared, "--group", "Marke", "--bias", "position-bias", "--scorer", "linear",
+             "--steps", 5)  # fmt: skip
+    note = "`Marke` names the groups and is a feature, too: the ranker sees it. --leave-out Marke"
+    seen = call(*learn, "-o", tmp_path / "seen")
+    assert seen.count(note) == 1
+    assert "--column 'query_id=search term' --column doc_id=SKU" in seen
+    notes = json.loads(call(*learn, "--json", "-o", tmp_path / "json"))["notes"]
+    assert sum(note in one for one in notes) == 1
+    run = tmp_path / "unseen"
+    unseen = call(*learn, "--leave-out", "Marke", "-o", run)
+    assert "names the groups" not in unseen
+    assert "Left out: `Marke` (as you asked)." in unseen
+    assert sr.load(run).features.names == ("Preis (EUR)", "BM25")
+    renamed = write(shop().assign(Marke="acme"), tmp_path / "renamed.parquet")
+    plain = [call("rank", run, "--items", path, *COLUMNS, "--sorted") for path in (items, renamed)]
+    assert plain[0] == plain[1]
+    call("certify", run, *shared, "--group", "Marke", "--floor", 0.5, "--guard")
+    ranked = call("rank", run, "--items", items, *COLUMNS, "--group", "Marke", "--guard")
+    assert {row["query_id"] for row in json.loads(ranked)} == set(shop()["search term"])
+
+
+def test_groups_beside_a_list_of_features(folder: Path, tmp_path: Path) -> None:
+    rows = shop()
+    lists = rows[["search term", "SKU", "Marke", "prod score"]].assign(
+        features=rows[["Preis (EUR)", "BM25"]].to_numpy().tolist()
+    )
+    items, counts = write(lists, tmp_path / "lists.parquet"), folder / "counts.parquet"
+    shared = ("--items", items, *COLUMNS, "--group", "Marke")
+    run = tmp_path / "run"
+    told = call("learn", *shared, "--counts", counts, "--bias", "position-bias", "--scorer",
+                "linear", "--steps", 5, "--fairness", "parity", "-o", run)  # fmt: skip
+    assert "names the groups" not in told
+    call("certify", run, *shared, "--counts", counts, "--floor", 0.9, "--guard")
+    call("rank", run, *shared, "--guard")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -93,10 +94,12 @@ class ItemsAndCounts:
         *,
         ranker: Ranker | None = None,
         schema: FeatureSchema | None = None,
+        leave_out: Sequence[str] = (),
     ) -> tuple[RankingData, Counts | None, list[str]]:
         """Items and counts on the same documents, and what a user should know of the match.
 
-        Features are read as the `ranker`, or the `schema`, knows them.
+        Features are read as the `ranker`, or the `schema`, knows them; else without the columns
+        to leave out.
         """
         from saferank.counts import CountTable
         from saferank.data import read_items
@@ -105,9 +108,11 @@ class ItemsAndCounts:
 
         columns, source = columns_of(self.column), item_source(self.items, self.documents)
         if ranker is None:
-            data = read_items(source, columns=columns, schema=schema)
+            data = read_items(
+                source, columns=columns, schema=schema, leave_out=leave_out, group=self.group
+            )
         else:
-            data = ranker.read_items(source, columns=columns)
+            data = ranker.read_items(source, columns=columns, group=self.group)
         if self.group is not None:
             data = replace(data, groups=read_groups(source, self.group, data, columns=columns))
         if click_model is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import join, quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -36,6 +37,30 @@ NOT_BY_ITSELF = (
     "drawing from scores does not do what production does (a production that sorts, say): serve it "
     "with the guard (certify --guard, rank --guard), which keeps it on every query."
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Tables(ItemsAndCounts):
+    """Items and their counts."""
+
+    leave_out: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="A column of the items that the ranker must not see: no feature of it, here or "
+            "wherever it is certified or served; may be given again.",
+            show_default=False,
+        ),
+    ] = None
+
+    def notes_on_group(self, data: RankingData) -> list[str]:
+        """Whether the column that names groups is a feature, too."""
+        if self.group is None or data.schema.get(self.group) is None:
+            return []
+        return [
+            f"`{self.group}` names the groups and is a feature, too: the ranker sees it. "
+            f"--leave-out {quote(self.group)} leaves it out of the features."
+        ]
 
 
 @dataclass(frozen=True)
@@ -170,7 +195,7 @@ Bias = Annotated[
 
 
 def learn(
-    tables: ItemsAndCounts,
+    tables: _Tables,
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the learned ranker.")],
     recipe: _Recipe,
     production: ProductionOptions,
@@ -198,8 +223,8 @@ def learn(
     click_model = None if labels else read_click_model(bias or "trust-bias", tables.counts)
     folder = output.resolve()
     with memory.limit(folder.parent), together() as all_of_us:
-        data, counted, notes = tables.read(click_model)
-        notes = [*feature_sentences(data), *notes]
+        data, counted, notes = tables.read(click_model, leave_out=tables.leave_out or ())
+        notes = [*feature_sentences(data), *tables.notes_on_group(data), *notes]
         if click_model is not None and counted is not None and bias is None:
             notes = [*notes, check_default_model(counted, click_model)]
         ranker = learning.learn(
@@ -232,13 +257,13 @@ def _notes_on_production(ranker: Ranker) -> list[str]:
 
 
 def _next_command(output: Path, tables: ItemsAndCounts) -> str:
-    words = ["saferank certify", str(output), "--items", str(tables.items)]
+    words = [str(output), "--items", str(tables.items)]
     words += [] if tables.documents is None else ["--documents", str(tables.documents)]
-    words += ["--counts"]
-    words += [str(tables.counts or "COUNTS"), *(f"--column '{c}'" for c in tables.column or ())]
+    words += ["--counts", str(tables.counts or "COUNTS")]
+    words += [word for pair in tables.column or () for word in ("--column", pair)]
     words += ["--group", tables.group] if tables.group else []
     words += ["--skip-bad"] if tables.skip_bad else []
-    return " ".join(words)
+    return f"saferank certify {join(words)}"
 
 
 def _tell(provenance: Any, output: Path, notes: list[str], following: str, json: bool) -> None:

@@ -194,7 +194,7 @@ def _ranked(
     from saferank.serving.rankings import rankings
 
     columns, source = columns_of(tables.column), item_source(tables.items, tables.documents)
-    data = serving.ranker.read_items(source, columns=columns)
+    data = serving.ranker.read_items(source, columns=columns, group=tables.group)
     if tables.group is not None:
         data = replace(data, groups=read_groups(source, tables.group, data, columns=columns))
     sessions = asked.read(columns)

@@ -23,6 +23,7 @@ from saferank.data import RankingData, Scaling
 from saferank.data.encoding import has_gaps
 from saferank.data.features import FeatureSchema, listed
 from saferank.data.frames import ArrowTable
+from saferank.data.items.table_layout import Wanted
 from saferank.data.items.tables import ItemsSource, read_items, read_rows
 from saferank.data.matching import match_features
 from saferank.data.ranking import Features
@@ -140,7 +141,7 @@ class Ranker:
 
     def _row_scores(self, table: ArrowTable) -> Floats:
         schema = None if self.provenance.method == LIGHTGBM else self.features
-        data, rows = read_rows(table, schema=schema)
+        data, rows = read_rows(table, Wanted(schema=schema))
         for sentence in self.differences(data):
             warnings.warn(sentence, InputWarning, stacklevel=3)
         scores = np.empty(data.documents)
@@ -153,11 +154,15 @@ class Ranker:
         return match_features(named, self.features)
 
     def read_items(
-        self, source: ItemsSource, *, columns: Mapping[str, str] | None = None
+        self,
+        source: ItemsSource,
+        *,
+        columns: Mapping[str, str] | None = None,
+        group: str | None = None,
     ) -> RankingData:
         """Items for this ranker: as `saferank.data.read_items`, with its kinds and categories."""
         schema = None if self.provenance.method == LIGHTGBM else self.features
-        return read_items(source, columns=columns, schema=schema)
+        return read_items(source, columns=columns, schema=schema, group=group)
 
     def differences(self, data: RankingData) -> list[str]:
         """What a user should know of data that is not as in training, one sentence each."""

@@ -21,6 +21,28 @@ _INDEX = re.compile(r"__index_level_\d+__")
 
 
 @dataclass(frozen=True)
+class Wanted:
+    """What the reader of a table asks for, beside the table."""
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """The table's own names where they differ."""
+    schema: FeatureSchema | None = None
+    """Features that a ranker knows."""
+    leave_out: tuple[str, ...] = ()
+    """Columns that are not read, by the table's names."""
+    group: str | None = None
+    """The column that names groups, which may stand beside a list column."""
+
+    def remove(self, names: dict[str, str], there: list[str]) -> dict[str, str]:
+        """Names without the columns that are left out, all of which must be there."""
+        for own in self.leave_out:
+            require(own in there, "leave_out", f"one of the columns {', '.join(there)}", own)
+            needed = own in [names[name] for name in IDS]
+            require(not needed, "leave_out", "a column that is no id", own)
+        return {name: own for name, own in names.items() if own not in self.leave_out}
+
+
+@dataclass(frozen=True)
 class Layout:
     """The columns of a table by the names of saferank; values are the table's own names."""
 
@@ -42,27 +64,29 @@ class Layout:
         cls,
         table: str,
         types: pa.Schema,
-        columns: Mapping[str, str] | None = None,
-        schema: FeatureSchema | None = None,
+        wanted: Wanted,
         kinds: Mapping[str, Kind] | None = None,
     ) -> Layout:
         """The layout of a table; `kinds` (by its own names) are known better than its types."""
-        names = _names(table, types.names, columns or {})
+        schema, whole = wanted.schema, _names(table, types.names, wanted.columns)
+        names = wanted.remove(whole, types.names)
         ids = {name: names[name] for name in IDS}
         values = {name: names[name] for name in VALUES if name in names}
         rest = {n: own for n, own in names.items() if n not in (*IDS, *VALUES)}
         expected = set() if schema is None else set(schema.names)
         indices = [own for n, own in rest.items() if _INDEX.fullmatch(own) and n not in expected]
         rest = {n: own for n, own in rest.items() if own not in indices}
-        taken = _taken(types.names, names)
+        taken = _taken(types.names, whole)
         taken = (*taken, *((own, "it is the row index of a data frame") for own in indices))
+        taken = (*taken, *((own, "as you asked") for own in wanted.leave_out))
         for name, own in values.items():
             kind = types.field(own).type
             good = is_number(kind) or kind_of_type(kind) == "boolean" or kinds is not None
             require(good, f"{table}: {name}", "a column of numbers", str(kind))
         if LIST in rest and _is_list(types.field(rest[LIST]).type):
             rule = f"a table with features in the list column `{LIST}` or in others, not both"
-            require(list(rest) == [LIST], table, rule, list(rest))
+            beside = [n for n, own in rest.items() if n != LIST and own != wanted.group]
+            require(not beside, table, rule, list(rest))
             return cls(table, ids, values, {}, {}, listed=rest[LIST], left_out=taken)
         kind_of = {n: (kinds or {}).get(own) or kind_of_type(types.field(own).type)
                  for n, own in rest.items()}  # fmt: skip

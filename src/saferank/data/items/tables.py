@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -26,7 +26,7 @@ from saferank.data.features import FeatureSchema, Kind
 from saferank.data.frames import ArrowTable, as_arrow, is_table
 from saferank.data.items.csv_kinds import csv_kinds
 from saferank.data.items.table_building import TableBuilder
-from saferank.data.items.table_layout import IDS, Layout
+from saferank.data.items.table_layout import IDS, Layout, Wanted
 from saferank.data.items.two_tables import ItemTables
 from saferank.data.letor.reading import read_letor
 from saferank.data.ranking import RankingData
@@ -58,6 +58,8 @@ def read_items(
     *,
     columns: Mapping[str, str] | None = None,
     schema: FeatureSchema | None = None,
+    leave_out: Sequence[str] = (),
+    group: str | None = None,
 ) -> RankingData:
     """Read items from a table or LETOR text (by the end of the name), or from a table in memory.
 
@@ -71,6 +73,12 @@ def read_items(
     schema
         Features that a ranker knows (`Ranker.features`): they come first, of its kinds and with
         its categories. Without it kinds are found out, and categories ordered by frequency.
+    leave_out
+        The table's columns that are to be no features; a ranker that is learned without them
+        needs them nowhere.
+    group
+        The column that names groups (`read_groups`): it may stand beside a list column
+        `features`, and is no feature then.
 
     Returns
     -------
@@ -102,33 +110,30 @@ def read_items(
         path = Path(os.fspath(source))
         if kind_of(path) == "letor":
             require(path.is_file(), "path", "a file that exists", str(path))
+            named = "a column of a Parquet or CSV table; LETOR has none"
+            require(not leave_out, "leave_out", named, list(leave_out))
             endings = schema is not None and schema.is_numbered
             return read_letor(
                 path, sort=True, features=schema.width if endings and schema else None
             )
-    return read_rows(source, columns=columns, schema=schema)[0]
+    return read_rows(source, Wanted(columns or {}, schema, tuple(leave_out), group))[0]
 
 
-def read_rows(
-    source: ItemsSource,
-    *,
-    columns: Mapping[str, str] | None = None,
-    schema: FeatureSchema | None = None,
-) -> tuple[RankingData, Ints]:
+def read_rows(source: ItemsSource, wanted: Wanted) -> tuple[RankingData, Ints]:
     """Items of a table as `read_items` has them, and the table's row of each document."""
     if isinstance(source, ItemTables):
-        return _built("items", _Opened(*source.open(columns, _ROWS)), columns, schema)
+        return _built("items", _Opened(*source.open(wanted.columns, _ROWS)), wanted)
     if is_table(source):
         arrow = as_arrow(source, "items")
         batches = iter(arrow.to_batches(max_chunksize=_ROWS))
-        return _built("items", _Opened(arrow.schema, batches), columns, schema)
+        return _built("items", _Opened(arrow.schema, batches), wanted)
     path = Path(os.fspath(source))
     kind = kind_of(path)
     require(path.is_file(), "path", "a file that exists", str(path))
     read: Callable[..., Read] = _read_parquet if kind == "parquet" else _read_csv
     with refuse_damaged(path, f"readable {kind} table"):
         try:
-            return read(path, columns, schema)
+            return read(path, wanted)
         except csv.Error as error:
             raise InputError(f"`{path}` must be a readable csv table; {error}.") from error
 
@@ -140,63 +145,52 @@ class _Opened(NamedTuple):
     batches: Iterator[pa.RecordBatch]
 
 
-Columns = Mapping[str, str] | None
 Read = tuple[RankingData, Ints]
 
 
 def _built(
-    name: str,
-    opened: _Opened,
-    columns: Columns,
-    schema: FeatureSchema | None,
-    kinds: Mapping[str, Kind] | None = None,
+    name: str, opened: _Opened, wanted: Wanted, kinds: Mapping[str, Kind] | None = None
 ) -> Read:
-    layout = Layout.of(name, opened.schema, columns, schema, kinds)
+    layout = Layout.of(name, opened.schema, wanted, kinds)
     builder = TableBuilder(layout)
     for batch in opened.batches:
         builder.add(batch)
     return builder.data(spelled_ids=kinds is not None)
 
 
-def _read_parquet(path: Path, columns: Columns, schema: FeatureSchema | None) -> Read:
+def _read_parquet(path: Path, wanted: Wanted) -> Read:
     # read ahead only where memory is no matter
     file = pq.ParquetFile(path, pre_buffer=allowed_memory() is None, buffer_size=_READ_AHEAD)
     opened = _Opened(file.schema_arrow, file.iter_batches(batch_size=_ROWS))
-    return _built(str(path), opened, columns, schema)
+    return _built(str(path), opened, wanted)
 
 
-def _read_csv(path: Path, columns: Columns, schema: FeatureSchema | None) -> Read:
+def _read_csv(path: Path, wanted: Wanted) -> Read:
     """Types are set, not guessed: all numbers first, and where that fails, what a pass finds."""
     header = csv_header(path)
     kinds: dict[str, Kind] = dict.fromkeys(header, "number")
     types = pa.schema([(name, pa.float64()) for name in header])
-    layout = Layout.of(str(path), types, columns, schema, kinds)
-    texts = {layout.ids[name] for name in IDS}
+    layout = Layout.of(str(path), types, wanted, kinds)
+    texts = {*(layout.ids[name] for name in IDS), *wanted.leave_out}
     kinds |= {own: feature.kind for own, feature in layout.expected.items()}
     try:
-        return _read_csv_as(path, kinds, texts, columns, schema)
+        return _read_csv_as(path, kinds, texts, wanted)
     except pa.ArrowInvalid:
         unsure = [own for own in layout.features.values() if own not in layout.expected]
         text_kinds = csv_kinds(path, unsure) if unsure else {}
         if all(kind == "number" for kind in text_kinds.values()):
             raise
-        return _read_csv_as(path, kinds | text_kinds, texts, columns, schema)
+        return _read_csv_as(path, kinds | text_kinds, texts, wanted)
 
 
-def _read_csv_as(
-    path: Path,
-    kinds: dict[str, Kind],
-    texts: set[str],
-    columns: Columns,
-    schema: FeatureSchema | None,
-) -> Read:
+def _read_csv_as(path: Path, kinds: dict[str, Kind], texts: set[str], wanted: Wanted) -> Read:
     types = {
         own: pa.float64() if kind == "number" and own not in texts else pa.string()
         for own, kind in kinds.items()
     }
     convert = pyarrow.csv.ConvertOptions(column_types=types, strings_can_be_null=False)
     with pyarrow.csv.open_csv(path, convert_options=convert) as reader:
-        return _built(str(path), _Opened(reader.schema, iter(reader)), columns, schema, kinds)
+        return _built(str(path), _Opened(reader.schema, iter(reader)), wanted, kinds)
 
 
 def csv_header(path: Path) -> list[str]:
