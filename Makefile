@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test check lint docs slow bench fuzz lock clean
+.PHONY: demo test check lint docs coverage slow bench fuzz lock clean
 
 demo: $(READY)
 	$(BIN)/saferank demo
@@ -23,6 +23,13 @@ lint: $(READY)
 # The documentation site, in build/docs; a warning is an error. Open build/docs/index.html.
 docs: $(READY)
 	$(BIN)/sphinx-build -b html -q -W --keep-going docs build/docs
+
+# Lines that the tests run, with a floor; what kernels compute is compiled and not counted.
+coverage: $(READY)
+	rm -rf build/coverage && mkdir -p build/coverage
+	OMP_WAIT_POLICY=passive $(BIN)/coverage run -m pytest
+	$(BIN)/coverage combine
+	$(BIN)/coverage report
 
 slow: $(READY)
 	OMP_WAIT_POLICY=passive $(BIN)/pytest -m slow
