@@ -10,7 +10,7 @@ import pytest
 from cli.test_first_contact import COMMANDS
 from logs.test_ubi import documents, rows_of_a_shop, write
 from pages import run_quietly
-from test_tutorials import experiment
+from shop_files import experiment
 
 EXAMPLES = {
     name: (command.help or "").partition("Example: ")[2].split("; ")
