@@ -1,8 +1,8 @@
 """Matrices that need not fit into memory: beyond a limit they lie in memory-mapped files.
 
 Within `within_memory(size)` a matrix that takes more than an eighth of the size is mapped from a
-file without a name, which is gone with the matrix, or with the process, however that ends. It is an
-array like any other. Loops over it go by `pieces` (or `take`, `map_rows`), which give the pages of
+file without a name, which is gone with the matrix, or with the process, however that ends; so is any
+other array of more than a 128th (`array_memory`). It is an array like any other. Loops over it go by `pieces` (or `take`, `map_rows`), which give the pages of
 each piece back once it is done; they stay in the system's page cache as long as that has room. So
 what a process holds does not grow with its matrices.
 """
@@ -19,13 +19,14 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from saferank._core.array_memory import arrays_in_files
 from saferank._core.flat import Array, Floats, Ints
 from saferank.errors import require
 
@@ -35,6 +36,12 @@ _PIECE: Final = 1 << 24
 """...and bytes."""
 SHARE: Final = 8
 """A matrix of more than this part of the memory lies in a file: some of them live together."""
+ARRAY_SHARE: Final = 128
+"""Any other array of more than this part of it does: there may be dozens of them..."""
+SMALLEST_MAPPED: Final = 1 << 20
+"""...unless it has fewer bytes than this."""
+FILLED: Final = 0.75
+"""Part of the memory from which on mapped pages are given back by themselves."""
 LARGEST: Final = 1 << 35
 """Bytes that a matrix in memory may take: what a file claims to hold is not believed beyond."""
 SMALLEST: Final = 50_000_000
@@ -98,13 +105,19 @@ def within_memory(size: int | None, folder: Path | None = None) -> Iterator[None
     >>> is_mapped(small), is_mapped(large)
     (False, True)
     """
-    if size is not None:
-        _give_memory_back()
     _limits.append(_Limit(np.inf if size is None else size, folder))
     try:
-        yield
+        with contextlib.nullcontext() if size is None else _arrays_within(size, folder):
+            yield
     finally:
         _limits.pop()
+
+
+def _arrays_within(size: int, folder: Path | None) -> AbstractContextManager[None]:
+    """All arrays that NumPy makes are mapped where they are large, whoever makes them."""
+    _give_memory_back()
+    least = max(size // ARRAY_SHARE, SMALLEST_MAPPED)
+    return arrays_in_files(least, folder, int(FILLED * size))
 
 
 def _give_memory_back() -> None:

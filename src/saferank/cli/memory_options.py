@@ -1,4 +1,4 @@
-"""`--memory` and `--spill` of commands that read items: features may be larger than memory."""
+"""`--memory` and `--spill` of commands that read items: they may be larger than memory."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class MemoryOptions:
         str | None,
         typer.Option(
             metavar="SIZE",
-            help="Memory of the process, such as 4GB: features beyond an eighth of it lie in "
-            "files; ids, counts and scores do not. [no limit]",
+            help="Memory of the process, such as 4GB: features beyond an eighth of it, and other "
+            "arrays beyond a 128th, lie in files. [no limit]",
             show_default=False,
         ),
     ] = None
@@ -45,5 +45,5 @@ class MemoryOptions:
         with within_memory(size, folder.resolve()):
             yield
         peak = peak_memory()
-        more = "; ids, counts and scores need more than that" if peak > size else ""
+        more = "; what cannot lie in files needs more than that" if peak > size else ""
         typer.echo(f"Peak memory {peak / 1e9:.2f} GB, of {size / 1e9:g} GB{more}.", err=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +12,17 @@ import numpy as np
 import pyarrow as pa
 
 from saferank._core import flat
-from saferank._core.flat import Floats, Ints
+from saferank._core.flat import Ints
 from saferank._core.scratch import scratch_folder
 from saferank.counts.arrays import MOST_CELLS, Counts, check_ranks
 from saferank.counts.count_table import CountTable
 from saferank.counts.feedback import CLICKS, Feedback
 from saferank.counts.sketch import Sketches
-from saferank.counts.split import OFF, Split
+from saferank.counts.split import Split
 from saferank.data import RankingData
 from saferank.data.ids import check_texts
 from saferank.errors import InputError, require
+from saferank.logs.aligned import Alignment
 from saferank.logs.counting import EngineChoice
 from saferank.logs.engines.running import DuckDB, opened
 from saferank.logs.log_reading import LogReading
@@ -30,57 +31,8 @@ from saferank.logs.schema import BEYOND, read_log
 from saferank.logs.stored_parts import SUMS, parts_of
 from saferank.logs.tally import INVERSE, JUDGE_COLUMNS, total
 
-
-@dataclass(frozen=True)
-class Alignment:
-    """What of the counts has items, and what of the items was shown."""
-
-    documents: int
-    """Query-document pairs of the items."""
-    shown: int
-    """Those that were shown at least once."""
-    queries: int
-    shown_queries: int
-    impressions: int
-    """Impressions of documents that the items have."""
-    unknown_documents: int = 0
-    """Query-document pairs of the counts that the items do not have: left out."""
-    unknown_impressions: int = 0
-    unknown_clicks: int = 0
-    example: str = ""
-    """One of the unknown documents."""
-    beyond: int = 0
-    """Impressions at ranks below the cut, left out."""
-    split: Split = OFF
-    """How the counts came in parts; those of an older form are drawn when they are read."""
-    learn_sessions: int = 0
-    judge_sessions: int = 0
-
-    @property
-    def support(self) -> float:
-        """Share of the items' documents that were ever shown."""
-        return self.shown / self.documents if self.documents else 0.0
-
-    def to_dict(self) -> dict[str, Any]:
-        """The report for JSON."""
-        return {**asdict(self), "support": self.support}
-
-    def sentences(self) -> list[str]:
-        """What a user should know, one sentence each."""
-        sentences = [
-            f"{self.shown:,} of {self.documents:,} items were shown ({self.support:.1%}), of "
-            f"{self.shown_queries:,} of {self.queries:,} queries."
-        ]
-        if self.unknown_documents:
-            sentences.append(
-                f"{self.unknown_documents:,} documents of the log have no item and are left out "
-                f"({self.unknown_impressions:,} impressions, {self.unknown_clicks:,} clicks; for "
-                f"example {self.example})."
-            )
-        if self.beyond:
-            sentences.append(f"{self.beyond:,} impressions lie beyond the cut and are left out.")
-        sentences.append(self.split.sentence(self.learn_sessions, self.judge_sessions))
-        return sentences
+_CELLS = 1 << 17
+"""Counts that are put in their places together."""
 
 
 def align(
@@ -182,6 +134,7 @@ def arrays_of(counts: CountTable, *, ranks: int | None = None) -> Counts:
 class _Tables:
     """The counts and the ids of the items in one DuckDB."""
 
+    engine: DuckDB
     items: RankingData
     said: int
     """K as the counts say it."""
@@ -263,14 +216,11 @@ class _Tables:
             **{name: total(matched[name]) for pair in pairs for name in pair},
             **({INVERSE: matched[INVERSE].sum()} if INVERSE in matched.columns else {}),
         )
-        table, sessions = cells.to_pyarrow(), self.sessions(top)
-        place = np.asarray(table["document"]), np.asarray(table["rank"]) - 1
-
-        outside, propensity = self.outside(top), self.propensity(table, top)
+        found, sessions = self._filled(cells, top), self.sessions(top)
+        outside, propensity = self.outside(top), found.pop(INVERSE, None)
 
         def counts_of(pair: tuple[str, ...], sessions: Ints) -> Counts:
-            shown, clicked = np.zeros((2, items.documents, top), np.int64)
-            shown[place], clicked[place] = (np.asarray(table[name]) for name in pair)
+            shown, clicked = (found.pop(name) for name in pair)
             rest = None if outside is None else np.stack([outside[name] for name in pair])
             return Counts(
                 items.offsets, shown, clicked, sessions, outside=rest, propensity=propensity,
@@ -285,15 +235,25 @@ class _Tables:
             judge = replace(judge, sketch=self.sketches.judge)
         return everything if self.parts.split.off else replace(everything, judge=judge)
 
-    def propensity(self, cells: pa.Table, top: int) -> Floats | None:
-        """Recorded propensities, documents x ranks; 0 where nothing was shown."""
-        if INVERSE not in cells.column_names:
-            return None
-        recorded = np.zeros((self.items.documents, top))
-        place = np.asarray(cells["document"]), np.asarray(cells["rank"]) - 1
-        shown, inverse = (np.asarray(cells[name]) for name in ("impressions", INVERSE))
-        recorded[place] = np.divide(shown, inverse, out=np.zeros(shown.size), where=inverse > 0)
-        return np.minimum(recorded, 1.0)
+    def _filled(self, cells: Any, top: int) -> dict[str, Any]:
+        """Every column of the cells, documents x ranks, filled some cells at a time.
+
+        Recorded propensities stand under the name of their inverse; 0 where nothing was shown.
+        """
+        names = [name for name in cells.columns if name not in ("document", "rank")]
+        shape = self.items.documents, top
+        kinds = {name: np.float64 if name == INVERSE else np.int64 for name in names}
+        filled: dict[str, Any] = {name: np.zeros(shape, kinds[name]) for name in names}
+        for batch in self.engine.batches(cells, _CELLS):
+            place = np.asarray(batch["document"]), np.asarray(batch["rank"]) - 1
+            columns = {name: np.asarray(batch[name]) for name in names}
+            if INVERSE in columns:
+                shown, inverse = columns["impressions"], columns[INVERSE]
+                chance = np.divide(shown, inverse, out=np.zeros(shown.size), where=inverse > 0)
+                columns[INVERSE] = np.minimum(chance, 1.0)
+            for name, values in columns.items():
+                filled[name][place] = values
+        return filled
 
     def outside(self, top: int) -> dict[str, Ints] | None:
         """What was shown and clicked of documents without an item, queries x ranks."""
@@ -396,8 +356,9 @@ def _tables(
         parts, documents = _same_kind(parts, "doc_id", running.table("documents", pairs))
         _check_twice(documents)
         yield _Tables(
-            items, counts.ranks_said, parts, queries, documents, counts.sketches, counts.feedback
-        )
+            running, items, counts.ranks_said, parts, queries, documents, counts.sketches,
+            counts.feedback,
+        )  # fmt: skip
 
 
 def _counted_items(table: Any) -> RankingData:

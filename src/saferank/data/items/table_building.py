@@ -107,8 +107,8 @@ class TableBuilder:
         """Everything together, grouped by query, and the row of each document."""
         table = self.layout.table
         require(self.rows > 0, table, "a table with at least one row", self.rows)
-        query, query_ids = _encoded(self.ids["query_id"], spelled_ids)
-        document, doc_ids = _encoded(self.ids["doc_id"], spelled_ids)
+        query, query_ids = _encoded(self.ids.pop("query_id"), spelled_ids)
+        document, doc_ids = _documents(self.ids.pop("doc_id"), spelled_ids)
         self._check_pairs(query, document, query_ids, doc_ids)
         order = np.argsort(query, kind="stable")
         values = {name: np.concatenate(parts)[order] for name, parts in self.values.items()}
@@ -118,7 +118,7 @@ class TableBuilder:
             np.concatenate([[0], np.cumsum(np.bincount(query))]),
             labels=values.get("label"),
             query_ids=query_ids,
-            doc_ids=doc_ids[document[order]],
+            doc_ids=document[order] if doc_ids is None else doc_ids[document[order]],
             production=values.get("production_score"),
             schema=schema,
             left_out=(*self.layout.left_out, *dropped),
@@ -154,25 +154,48 @@ class TableBuilder:
             for place, own in changed.items():
                 rows[:, place] = values_under(own, rows[:, place])
 
-    def _check_pairs(self, query: Ints, document: Ints, query_ids: Array, doc_ids: Array) -> None:
-        pair = query * doc_ids.size + document
-        order = np.argsort(pair, kind="stable")
-        again = order[1:][np.diff(pair[order]) == 0]
+    def _check_pairs(
+        self, query: Ints, document: Ints, query_ids: Array, doc_ids: Array | None
+    ) -> None:
+        order = np.lexsort((document, query))
+        same = np.diff(document[order]) == 0
+        same &= np.diff(query[order]) == 0
+        again = order[1:][same]
         if again.size:
             row = int(again.min())
+            own = document[row] if doc_ids is None else doc_ids[document[row]]
             raise InputError(
                 f"{self.layout.table}, row {row + 1}: expected each document of a query once; got "
-                f"query {query_ids[query[row]]!s} and document {doc_ids[document[row]]!s} again."
+                f"query {query_ids[query[row]]!s} and document {own!s} again."
             )
+
+
+def _documents(parts: list[pa.Array], spelled: bool) -> tuple[Ints, Array | None]:
+    """A number for each row's document, and the ids of these numbers; None: they are the ids.
+
+    There may be as many documents as rows: a table of the different ones is made of texts only.
+    """
+    if not pa.types.is_integer(parts[0].type):
+        return _encoded(parts, spelled)
+    numbers = np.empty(sum(map(len, parts)), dtype=np.int64)
+    row = 0
+    parts.reverse()
+    while parts:
+        part = parts.pop()
+        numbers[row : row + len(part)] = part.to_numpy()
+        row += len(part)
+    return numbers, None
 
 
 def _encoded(parts: list[pa.Array], spelled: bool) -> tuple[Ints, Array]:
     """A number for each row's id, by first appearance, and the different ids."""
-    encoded = pa.chunked_array(parts).combine_chunks().dictionary_encode()
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.chunk(0)
-    codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    distinct = encoded.dictionary
+    encoded = pa.chunked_array(parts).dictionary_encode()
+    codes = np.empty(len(encoded), dtype=np.int64)
+    row = 0
+    for chunk in encoded.chunks:
+        codes[row : row + len(chunk)] = chunk.indices.to_numpy()
+        row += len(chunk)
+    distinct = encoded.chunk(encoded.num_chunks - 1).dictionary
     if pa.types.is_integer(distinct.type):
         return codes, distinct.to_numpy()
     check_texts(distinct)

@@ -13,7 +13,8 @@ from saferank.counts.feedback import CLICKS, Feedback
 from saferank.counts.overlap import Overlap
 from saferank.data import RankingData
 from saferank.errors import InputError
-from saferank.logs.alignment import Alignment, align, arrays_of
+from saferank.logs.aligned import Alignment
+from saferank.logs.alignment import align, arrays_of
 from saferank.logs.counting import Counted, EngineChoice, count_rows
 from saferank.logs.exclusions import ExclusionList
 from saferank.logs.health import judgements, measures

@@ -11,7 +11,7 @@ from typing import Literal
 
 from saferank.counts.count_table import CountReport
 from saferank.counts.overlap import Overlap
-from saferank.logs.alignment import Alignment
+from saferank.logs.aligned import Alignment
 from saferank.logs.health.measures import Documents, Queries, Rate
 from saferank.logs.health.robots import Robots
 
