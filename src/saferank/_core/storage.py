@@ -1,10 +1,11 @@
 """Matrices that need not fit into memory: beyond a limit they lie in memory-mapped files.
 
 Within `within_memory(size)` a matrix that takes more than an eighth of the size is mapped from a
-file without a name, which is gone with the matrix, or with the process, however that ends; so is any
-other array of more than a 128th (`array_memory`). It is an array like any other. Loops over it go by `pieces` (or `take`, `map_rows`), which give the pages of
-each piece back once it is done; they stay in the system's page cache as long as that has room. So
-what a process holds does not grow with its matrices.
+file without a name, which is gone with the matrix, or with the process, however that ends; so is
+any other array of more than a 128th (`array_memory`). It is an array like any other. Loops over a
+matrix go by `pieces` (or `take`, `map_rows`), which give the pages of each piece back once it is
+done; they stay in the system's page cache as long as that has room. So what a process holds does
+not grow with its matrices.
 """
 
 from __future__ import annotations
