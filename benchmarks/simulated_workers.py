@@ -3,8 +3,8 @@
     python -m benchmarks.simulated_workers [--queries 400] [--batch 64]
 
 A step is B blocks of whole queries (`saferank.learning.descent.TOGETHER` documents each, about). A
-worker computes its blocks one after the other, then all gather P parameters' gradients of every
-block, and each adds them up. So with n workers
+worker computes its blocks one after the other and adds up its part of the tree; one message gathers
+the gradients of these subtrees, P parameters each, and all add up the rest. So with n workers
 
     step(n) = ceil(B / n) block + messages(n) + B add + rest,
 
@@ -20,7 +20,7 @@ import time
 import numpy as np
 import torch
 
-from saferank._core.flat import gather, query_ranges
+from saferank._core.flat import gather, halve_queries
 from saferank._core.storage import take
 from saferank._core.threads import use_threads
 from saferank.clicks import simulate, trust_bias
@@ -28,6 +28,7 @@ from saferank.data import Scaling, synthetic
 from saferank.estimators.estimator_table import estimator_of
 from saferank.learning.descent import TOGETHER, Part, Settings, Training
 from saferank.learning.problem import Log, terms
+from saferank.learning.shares import share_out, subtrees
 from saferank.objectives import OBJECTIVES, Context
 from saferank.objectives.goals import QueryBlock
 from saferank.objectives.in_exposures import ExposureGoal
@@ -73,7 +74,7 @@ def _training(queries: int) -> Training:
 def _table(training: Training, batch: int, size: int) -> None:
     data = training.train.data
     queries = np.arange(data.queries)[:batch]
-    cuts = list(query_ranges(gather(data.offsets, queries)[1], TOGETHER))
+    cuts = halve_queries(gather(data.offsets, queries)[1], TOGETHER)
     blocks = len(cuts)
     whole = _seconds(lambda: training._step(queries))
     block = _seconds(lambda: [_block(training, queries[a:b]) for a, b in cuts]) / blocks
@@ -83,7 +84,7 @@ def _table(training: Training, batch: int, size: int) -> None:
     print(
         f"{batch} queries a step, {blocks} blocks of {block * 1e3:.2f} ms, {size:,} parameters, "
         f"adding {add * 1e6:.0f} µs a block, rest {rest * 1e3:.2f} ms; "
-        f"message of a block {size * 4 / 1e3:.0f} kB"
+        f"message of a subtree {size * 4 / 1e3:.0f} kB"
     )
     print("workers".ljust(36) + "".join(f"{n:>8}" for n in WORKERS))
     for name, (latency, speed) in NETWORKS.items():
@@ -106,10 +107,11 @@ def _block(training: Training, queries: np.ndarray) -> None:
 
 
 def _messages(workers: int, blocks: int, size: int, latency: float, speed: float) -> float:
-    """A ring: each worker sends on what the others have found, n - 1 times."""
+    """A ring: each worker sends on what it has got, n - 1 times."""
     if workers == 1:
         return 0.0
-    sent = -(-blocks // workers) * size * 4
+    ranges = share_out(np.arange(blocks + 1), workers)
+    sent = max(len(subtrees(own, (0, blocks))) for own in ranges) * size * 4
     return (workers - 1) * (latency + sent / speed)
 
 

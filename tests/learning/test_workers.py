@@ -7,8 +7,11 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from threading import Barrier, local
 
 import numpy as np
 import pytest
@@ -16,54 +19,91 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from saferank._core.flat import halve_queries
 from saferank.clicks import simulate, trust_bias
 from saferank.counts.counts_file import save_counts
 from saferank.data import synthetic, write_items
 from saferank.errors import EngineError
 from saferank.learning import workers
+from saferank.learning.shares import Shares, subtrees
 from saferank.learning.workers import Workers
 
 
-@given(st.lists(st.integers(1, 5), min_size=1, max_size=9), st.integers(1, 5), st.integers(1, 3))
-def test_every_worker_gathers_all_blocks_in_their_order(
-    lengths: list[int], count: int, width: int
+@given(
+    st.lists(st.integers(1, 9), min_size=1, max_size=20),
+    st.integers(1, 30),
+    st.integers(1, 6),
+    st.sampled_from([torch.float32, torch.float64]),
+)
+def test_any_number_of_workers_has_the_sum_and_the_rows_of_one(
+    sizes: list[int], documents: int, count: int, kind: torch.dtype
 ) -> None:
     rng = np.random.default_rng(0)
-    parts = [torch.from_numpy(rng.normal(size=(length, width))) for length in lengths]
-    places = list(range(len(lengths)))
-    owned = [Workers(rank, count).own(places) for rank in range(count)]
-    assert sorted(set().union(*owned)) == places
-    first = [place for rank in range(min(count, len(places))) for place in owned[rank]]
-    assert sorted(first) == places  # each block by one worker, but for those that would have none
-    for gathered in _gather_at_all(count, parts, lengths):
-        assert len(gathered) == len(parts)
-        assert all(torch.equal(a, b) for a, b in zip(gathered, parts, strict=True))
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    rows = torch.from_numpy(rng.normal(size=(len(sizes), 2)))
+    vectors = {cut: torch.from_numpy(rng.normal(size=3)).to(kind)
+               for cut in halve_queries(offsets, documents)}  # fmt: skip
+
+    def learn(worker: Workers) -> tuple[torch.Tensor, ...]:
+        shares = Shares.of(offsets, documents, worker)
+        own = [rows[first:last] for first, last in shares.own]
+        return *shares.add_up([vectors[cut] for cut in shares.own], own), shares.join(own)
+
+    total, *alone = learn(Workers())
+    torch.testing.assert_close(total, torch.stack(list(vectors.values())).sum(dim=0))
+    assert all(torch.equal(table, rows) for table in alone)
+    for gathered in _at_all(count, learn):
+        assert torch.equal(gathered[0], total)
+        assert all(torch.equal(table, rows) for table in gathered[1:])
 
 
-def _gather_at_all(
-    count: int, parts: list[torch.Tensor], lengths: list[int]
-) -> list[list[torch.Tensor]]:
-    """What `gather` returns at each worker: first all messages are noted, then delivered."""
-    sent: list[torch.Tensor] = []
-    results: list[list[torch.Tensor]] = []
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=20), st.integers(1, 30), st.integers(1, 6))
+def test_each_block_is_computed_once_and_few_sums_are_sent(
+    sizes: list[int], documents: int, count: int
+) -> None:
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    shares = Shares.of(offsets, documents, Workers(0, count))
+    blocks = len(shares.cuts)
+    assert [at for own in shares.ranges for at in own] == list(range(blocks))
+    assert [query for cut in shares.cuts for query in range(*cut)] == list(range(len(sizes)))
+    for own in shares.ranges:
+        nodes = subtrees(own, (0, blocks))
+        assert [at for node in nodes for at in range(*node)] == list(own)
+        assert len(nodes) <= 2 * blocks.bit_length()
 
-    def note(received: list[torch.Tensor], message: torch.Tensor) -> None:
-        assert len(received) == count
-        sent.append(message)
 
-    def deliver(received: list[torch.Tensor], message: torch.Tensor) -> None:
-        del message
-        for place, other in zip(received, sent, strict=True):
+def test_two_workers_halve_a_step_and_send_one_sum_each() -> None:
+    sizes = np.random.default_rng(0).integers(80, 160, size=64)
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    shares = Shares.of(offsets, 1024, Workers(0, 2))
+    assert len(shares.cuts) == 8
+    assert [subtrees(own, (0, 8)) for own in shares.ranges] == [[(0, 4)], [(4, 8)]]
+    documents = [offsets[shares.cuts[own[-1]][1]] - offsets[shares.cuts[own[0]][0]]
+                 for own in shares.ranges]  # fmt: skip
+    assert abs(documents[0] - documents[1]) <= sizes.max()
+
+
+def _at_all(
+    count: int, learn: Callable[[Workers], tuple[torch.Tensor, ...]]
+) -> list[tuple[torch.Tensor, ...]]:
+    """What `learn` returns at each of so many workers: one thread each, and a place to meet."""
+    meeting, said = Barrier(count), [torch.empty(0)] * count
+    ranks = local()
+
+    def talk(received: list[torch.Tensor], message: torch.Tensor) -> None:
+        said[ranks.own] = message
+        meeting.wait(timeout=60)
+        for place, other in zip(received, said, strict=True):
             place.copy_(other)
+        meeting.wait(timeout=60)
 
-    for talk in (note, deliver):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(workers, "_talk", talk)
-            results = [
-                Workers(rank, count).gather(Workers(rank, count).own(parts), lengths)
-                for rank in range(count)
-            ]
-    return results
+    def work(rank: int) -> tuple[torch.Tensor, ...]:
+        ranks.own = rank
+        return learn(Workers(rank, count))
+
+    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(count) as pool:
+        patch.setattr(workers, "_talk", talk)
+        return list(pool.map(work, range(count)))
 
 
 def test_a_worker_that_is_gone_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -122,6 +124,30 @@ def query_ranges(offsets: Ints, documents: int) -> Iterator[tuple[int, int]]:
         last = min(max(last, first + 1), queries)
         yield first, last
         first = last
+
+
+def halve_queries(offsets: Ints, documents: int) -> list[tuple[int, int]]:
+    """Ranges of queries with about so many documents: all are halved, their halves are, and so on.
+
+    Halves are as even as whole queries allow, so that neighbouring ranges share work evenly.
+
+    >>> halve_queries(np.array([0, 2, 3, 8, 10, 12]), 3)
+    [(0, 2), (2, 3), (3, 4), (4, 5)]
+    """
+    size = int(offsets[-1] - offsets[0])
+    levels = round(math.log2(size / documents)) if size > documents else 0
+    borders = [0, offsets.size - 1] if offsets.size > 1 else []
+    for _ in range(levels):
+        pairs = list(itertools.pairwise(borders))
+        borders += [_middle(offsets, first, last) for first, last in pairs if last - first > 1]
+        borders.sort()
+    return list(itertools.pairwise(borders))
+
+
+def _middle(offsets: Ints, first: int, last: int) -> int:
+    """The query between two where the documents before and from it on are most nearly equal."""
+    sides = np.abs(2 * offsets[first + 1 : last] - offsets[first] - offsets[last])
+    return first + 1 + int(np.argmin(sides))
 
 
 def gather(offsets: Ints, queries: Ints) -> tuple[Ints, Ints]:

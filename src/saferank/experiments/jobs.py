@@ -25,7 +25,7 @@ from saferank.experiments.study_measures import MEASURES, measure
 from saferank.learning import METHODS, Ranker, fit_relevance, learn
 from saferank.scorers.networks import NetworkScorer
 
-VERSION = 2
+VERSION = 3
 """Of the results: another version has other addresses, so that old results are never mixed in."""
 LEAST_QUERIES = 5
 """Production is trained on at least this many queries, and stopped by as many."""

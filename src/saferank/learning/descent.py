@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from functools import reduce
-from operator import add
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +16,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from saferank._core.flat import Floats, Ints, gather, query_ranges
+from saferank._core.flat import Floats, Ints, gather
 from saferank._core.progress import Advance, bar
 from saferank._core.seeds import generator
 from saferank._core.storage import take
@@ -27,7 +25,8 @@ from saferank.errors import InputError, require
 from saferank.learning.adam import Adam
 from saferank.learning.checkpoints import Progress, load_checkpoint, save_checkpoint
 from saferank.learning.curvature import CURVATURES
-from saferank.learning.workers import workers
+from saferank.learning.shares import Shares
+from saferank.learning.workers import Workers, workers
 from saferank.objectives.goals import Goal, QueryBlock
 from saferank.scorers.networks import forward, gradients, one_thread_each, score_all, to_scores
 from saferank.scorers.tensors import write_tensors
@@ -142,11 +141,15 @@ class Part:
         """The scorer's scores of some documents with what they are added to."""
         return scores if self.base is None else scores + self.base[positions]
 
-    def blocks(self) -> list[QueryBlock]:
+    def shares(self, workers: Workers) -> Shares:
         """All queries, some at a time; the cuts depend on the data alone."""
+        return Shares.of(self.data.offsets, EVALUATED, workers)
+
+    def blocks(self, shares: Shares) -> list[QueryBlock]:
+        """Those of the queries that are this worker's own."""
         return [
             QueryBlock(np.arange(first, last), slice(int(cuts[0]), int(cuts[-1])), cuts - cuts[0])
-            for first, last in query_ranges(self.data.offsets, EVALUATED)
+            for first, last in shares.own
             for cuts in (self.data.offsets[first : last + 1],)
         ]
 
@@ -155,9 +158,9 @@ class Part:
         reward, risk = self.goal.values(self.total(scores, block.positions), block)
         return torch.from_numpy(np.column_stack([reward, risk]))
 
-    def sum_up(self, values: Sequence[Tensor]) -> tuple[float, Floats]:
-        """The goal's value from those of all blocks, and the risk of each query."""
-        table = torch.cat(list(values)).numpy()
+    def sum_up(self, values: Tensor) -> tuple[float, Floats]:
+        """The goal's value from reward and risks of all queries, and the risk of each."""
+        table = values.numpy()
         risk = np.ascontiguousarray(table[:, 1] if table.shape[1] == 2 else table[:, 1:])
         reward = float(np.ascontiguousarray(table[:, 0]).sum())
         return self.goal.value(reward, risk.sum(axis=0)), risk
@@ -165,7 +168,9 @@ class Part:
 
 def evaluate(part: Part, scores: Floats) -> tuple[float, Floats]:
     """The goal's value on all queries, and the risk of each."""
-    return part.sum_up([part.values(scores[b.positions], b) for b in part.blocks()])
+    shares = part.shares(Workers())
+    blocks = part.blocks(shares)
+    return part.sum_up(shares.join([part.values(scores[b.positions], b) for b in blocks]))
 
 
 class Training:
@@ -197,8 +202,11 @@ class Training:
                 self.risks = self._evaluate(self.train)[1]
                 self._validate()
             advance(self.step)
+            epoch, order = -1, np.empty(0, dtype=np.int64)
             while self.step < settings.steps and not self._finished():
-                order = generator(seed, "epoch", self.step // batches).permutation(data.queries)
+                if self.step // batches != epoch:
+                    epoch = self.step // batches
+                    order = generator(seed, "epoch", epoch).permutation(data.queries)
                 start = (self.step % batches) * settings.batch_size
                 self._step(order[start : start + settings.batch_size].astype(np.int64))
                 self.step += 1
@@ -215,10 +223,17 @@ class Training:
         return waited >= self.settings.patience or self.falls > self.settings.rate_falls
 
     def _step(self, queries: Ints) -> None:
-        data, all_of_us = self.train.data, workers()
-        cuts = list(query_ranges(gather(data.offsets, queries)[1], TOGETHER))
-        parts = [queries[first:last] for first, last in cuts]
-        own = [QueryBlock(part, *gather(data.offsets, part)) for part in all_of_us.own(parts)]
+        data = self.train.data
+        positions, cuts = gather(data.offsets, queries)
+        shares = Shares.of(cuts, TOGETHER, workers())
+        own = [
+            QueryBlock(
+                queries[first:last],
+                positions[cuts[first] : cuts[last]],
+                cuts[first : last + 1] - cuts[first],
+            )
+            for first, last in shares.own
+        ]
         outputs = forward(self.module, [take(data.features, b.positions) for b in own])  # type: ignore[arg-type]
         total = self.risks.sum(axis=0)
         judged = [
@@ -229,22 +244,21 @@ class Training:
         ]
         # the whole-data gradient, estimated from the batch; Adam goes down, goals go up
         scale = data.queries / queries.size
-        found = gradients(self.module, outputs, [-it.gradient * scale for it in judged])
-        found = all_of_us.gather([part[None] for part in found], [1] * len(parts))
-        risks = [torch.from_numpy(it.risk.reshape(len(it.reward), -1)) for it in judged]
-        risks = all_of_us.gather(risks, [len(part) for part in parts])
-        self.risks[queries] = torch.cat(risks).numpy().reshape(self.risks[queries].shape)
-        gradient = reduce(add, found)[0]
+        gradient, risks = shares.add_up(
+            gradients(self.module, outputs, [-it.gradient * scale for it in judged]),
+            [torch.from_numpy(it.risk.reshape(len(it.reward), -1)) for it in judged],
+        )
+        self.risks[queries] = risks.numpy().reshape(self.risks[queries].shape)
         self.adam.step(gradient, self.settings.learning_rate * FALL**self.falls)
 
     def _evaluate(self, part: Part) -> tuple[float, Floats]:
         """As `evaluate`, by all workers."""
-        blocks, all_of_us = part.blocks(), workers()
+        shares = part.shares(workers())
         values = [
             part.values(score_all(self.module, part.data.features[block.positions]), block)
-            for block in all_of_us.own(blocks)
+            for block in part.blocks(shares)
         ]
-        return part.sum_up(all_of_us.gather(values, [len(block.queries) for block in blocks]))
+        return part.sum_up(shares.join(values))
 
     def _validate(self) -> None:
         value = self._evaluate(self.validation)[0]

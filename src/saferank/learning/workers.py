@@ -1,8 +1,6 @@
-"""Several processes that learn together: each takes whole queries, all add up in the same order.
+"""Several processes that learn together: who they are, and what they tell each other.
 
-Work is cut into blocks of whole queries by the data alone. Worker r of n computes blocks r, r + n,
-r + 2n and so on; what it finds is gathered, and every worker adds the parts of all blocks in the
-order of the blocks. So one worker, two or four of them have the same bits, after every step.
+Who computes what is in `shares`: one worker, two or four of them have the same bits.
 
 Started by `torchrun`, by PySpark's `TorchDistributor`, or whatever else sets `RANK`, `WORLD_SIZE`,
 `MASTER_ADDR` and `MASTER_PORT` as they do.
@@ -14,7 +12,6 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
 
 import torch
 import torch.distributed as dist
@@ -24,8 +21,6 @@ from saferank._core.cores import KNOB
 from saferank._core.threads import threads, use_threads
 from saferank.errors import EngineError
 
-T = TypeVar("T")
-
 
 @dataclass(frozen=True)
 class Workers:
@@ -33,8 +28,8 @@ class Workers:
 
     Examples
     --------
-    >>> Workers(rank=1, count=2).own(["a", "b", "c", "d", "e"])
-    ['b', 'd']
+    >>> Workers(rank=1, count=2).writes
+    False
     """
 
     rank: int = 0
@@ -45,45 +40,29 @@ class Workers:
         """Whether this process writes files and prints: one of them does."""
         return self.rank == 0
 
-    def own(self, blocks: Sequence[T]) -> list[T]:
-        """The blocks that this worker computes: at least one, so that it knows their shape."""
-        return self._owned(blocks, self.rank)
-
-    def _owned(self, blocks: Sequence[T], rank: int) -> list[T]:
-        if rank >= len(blocks):
-            return [blocks[rank % len(blocks)]]  # more workers than blocks: what it finds is unused
-        return list(blocks[rank :: self.count])
-
-    def gather(self, parts: Sequence[Tensor], lengths: Sequence[int]) -> list[Tensor]:
-        """The parts of all blocks, in their order.
+    def swap(self, mine: Tensor, lengths: Sequence[int]) -> list[Tensor]:
+        """What each worker has to say to all, by rank.
 
         Parameters
         ----------
-        parts
-            Of this worker's own blocks: matrices of one width and type.
+        mine
+            What this worker says: rows of the width and type of the others'.
         lengths
-            Rows of the part of every block.
+            Rows of each worker's; of `mine` the first so many count.
 
         Returns
         -------
         list of Tensor
-            As many as there are blocks; the same bits in every worker.
+            As many as there are workers; the same bits in each of them.
         """
+        mine = mine[: lengths[self.rank]]
         if self.count == 1:
-            return list(parts)
-        most = max(sum(self._owned(lengths, rank)) for rank in range(self.count))
-        mine = torch.cat(list(parts))
-        sent = mine.new_zeros((most, *mine.shape[1:]))
+            return [mine]
+        sent = mine.new_zeros((max(lengths), *mine.shape[1:]))
         sent[: len(mine)] = mine
         received = [torch.empty_like(sent) for _ in range(self.count)]
         _talk(received, sent)
-        by_rank = [
-            list(torch.split(rows[: sum(own)], own))
-            for rows, own in (
-                (received[rank], self._owned(lengths, rank)) for rank in range(self.count)
-            )
-        ]
-        return [by_rank[block % self.count][block // self.count] for block in range(len(lengths))]
+        return [rows[:length] for rows, length in zip(received, lengths, strict=True)]
 
     def agree(self, number: int) -> bool:
         """Whether all workers are at the same number."""

@@ -1,0 +1,145 @@
+"""What two processes bring: `torchrun -m saferank learn` with two of them against one.
+
+    python -m benchmarks.two_workers FOLDER [--queries 2000] [--steps 200] [--repeats 3]
+
+Lists are as long as MSLR-WEB30K's (120 documents, 136 features), the network is the default one,
+every process has one thread. Commands with all steps and with one step run in turn: training is
+what they differ by, and the short ones are everything else (importing, reading, aligning, saving).
+Beside it stands what the machine's cores allow: two commands at once that know nothing of each
+other. Times are those that pass, the least of the repeats: nothing else may run meanwhile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from saferank.clicks import simulate, trust_bias
+from saferank.counts.counts_file import save_counts
+from saferank.data import synthetic, write_items
+
+WANTED = 1.6
+"""Times as fast with two processes."""
+
+
+class Took(NamedTuple):
+    """Seconds that passed, and those of all processors."""
+
+    wall: float
+    processor: float
+
+
+def main() -> int:
+    """Measure, print a table, and return 1 unless training is as fast as wanted."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--queries", type=int, default=2000)
+    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--repeats", type=int, default=3)
+    given = parser.parse_args()
+    make_world(given.folder, given.queries)
+    run(given.folder, 1, 1)  # compiled by now
+    best: dict[tuple[int, int], Took] = {}
+    apart = float("inf")
+    for _ in range(given.repeats):
+        for steps in (1, given.steps):
+            for workers in (1, 2):
+                took = run(given.folder, workers, steps)
+                best[workers, steps] = min(best.get((workers, steps), took), took)
+        apart = min(apart, run_apart(given.folder, given.steps))
+    same = parameters(given.folder, 1) == parameters(given.folder, 2)
+    ratio = tell(best, given.steps, apart)
+    print(f"the same bits with one process and with two: {'yes' if same else 'NO'}")
+    return 0 if same and ratio >= WANTED else 1
+
+
+def make_world(folder: Path, queries: int) -> None:
+    """Write items of long lists and the counts of simulated sessions, unless they are there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if (folder / "counts.parquet").exists():
+        return
+    train = synthetic("mslr", queries=queries, seed=0).train
+    shown = np.random.default_rng(0).normal(size=train.documents)
+    items = replace(train, production=shown)
+    write_items(items, folder / "items.parquet")
+    counts = simulate(items, shown, trust_bias(), sessions=100 * queries, seed=0)
+    save_counts(counts, items, folder / "counts.parquet")
+
+
+def command(folder: Path, workers: int, steps: int, name: str) -> list[str]:
+    """The command line of one training."""
+    start = ["-m", "torch.distributed.run", "--nproc-per-node", "2"] if workers == 2 else []
+    words = [
+        *start, "-m", "saferank", "learn", "--items", folder / "items.parquet", "--counts",
+        folder / "counts.parquet", "--bias", "trust-bias", "--production-policy", "sampled",
+        "--steps", steps, "-o", folder / name,
+    ]  # fmt: skip
+    return [sys.executable, *map(str, words)]
+
+
+def run(folder: Path, workers: int, steps: int) -> Took:
+    """Train once, and tell how long it took."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    start = time.perf_counter()
+    process = _start(command(folder, workers, steps, f"with-{workers}"))
+    _finish(process)
+    wall = time.perf_counter() - start
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Took(wall, spent)
+
+
+def run_apart(folder: Path, steps: int) -> float:
+    """Seconds that pass while two trainings run that know nothing of each other."""
+    start = time.perf_counter()
+    both = [_start(command(folder, 1, steps, f"apart-{number}")) for number in range(2)]
+    for process in both:
+        _finish(process)
+    return time.perf_counter() - start
+
+
+def parameters(folder: Path, workers: int) -> bytes:
+    """What was learned."""
+    return (folder / f"with-{workers}" / "scorer.safetensors").read_bytes()
+
+
+def tell(best: dict[tuple[int, int], Took], steps: int, apart: float) -> float:
+    """Print the table, and return how many times as fast training is."""
+    whole = {workers: best[workers, steps].wall for workers in (1, 2)}
+    rest = {workers: best[workers, 1].wall for workers in (1, 2)}
+    ratio = (whole[1] - rest[1]) / (whole[2] - rest[2])
+    rows = {
+        f"whole command, {steps} steps": (whole[1], whole[2]),
+        "everything but training": (rest[1], rest[2]),
+        "training": (whole[1] - rest[1], whole[2] - rest[2]),
+        "processor time of the whole": tuple(best[n, steps].processor for n in (1, 2)),
+    }
+    print(f"{'seconds':32}{'one':>8}{'two':>8}{'times':>8}")
+    for name, (alone, together) in rows.items():
+        print(f"{name:32}{alone:8.2f}{together:8.2f}{alone / together:8.2f}")
+    print(f"training is {ratio:.2f} times as fast (wanted {WANTED:g})")
+    print(f"two commands at once, over one: {apart / whole[1]:.2f} (1 is two free cores)")
+    return ratio
+
+
+def _start(words: list[str]) -> subprocess.Popen[bytes]:
+    single = {"SAFERANK_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(words, env=os.environ | single, stdout=subprocess.DEVNULL)
+
+
+def _finish(process: subprocess.Popen[bytes]) -> None:
+    if process.wait() != 0:
+        raise SystemExit(f"learn ended with exit code {process.returncode}.")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
