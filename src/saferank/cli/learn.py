@@ -162,6 +162,9 @@ class _Training:
     steps: Annotated[int | None, typer.Option(help="Most steps of training.")] = None
     rounds: Annotated[int | None, typer.Option(help="Most trees.")] = None
     seed: Annotated[int, typer.Option(help="Everything random comes from it.")] = 0
+    device: Annotated[
+        str, typer.Option(help="Where networks learn, as torch names it: cpu, cuda, mps.")
+    ] = "cpu"
 
     def __post_init__(self) -> None:
         both = (self.validation_items is None) == (self.validation_counts is None)
@@ -215,10 +218,12 @@ def learn(
     from saferank._core.files import check_folder
     from saferank.cli.inputs import check_default_model, click_model_source, read_click_model
     from saferank.data.items import feature_sentences
+    from saferank.learning.devices import find_device
     from saferank.learning.ranker import FILES
     from saferank.learning.workers import together
 
     check_folder(output, FILES)
+    device = find_device(training.device)
     labels = recipe.method == "skyline"
     click_model = None if labels else read_click_model(bias or "trust-bias", tables.counts)
     folder = output.resolve()
@@ -239,6 +244,7 @@ def learn(
             click_model_from=None if click_model is None else click_model_source(bias),
             checkpoint=folder.parent / f".{folder.name}.checkpoint",
             settings=training.settings(),
+            device=device,
             **recipe.changes(click_model),
         )
     if not all_of_us.writes:

@@ -1,4 +1,4 @@
-"""Adam on the parameters of a torch module, as one vector.
+"""Adam on the parameters of a torch module, as one vector on the CPU, wherever the module is.
 
 Torch's own takes several times as long for small networks, as it goes parameter by parameter, and
 making one imports torch's compiler, which takes longer than many a training.
@@ -49,7 +49,7 @@ class Adam:
         start = 0
         for parameter in self.parameters:
             part = change[start : start + parameter.numel()]
-            parameter.add_(part.view(parameter.shape).to(parameter.dtype))
+            parameter.add_(part.view(parameter.shape).to(parameter))
             start += parameter.numel()
 
     def forget_direction(self) -> None:

@@ -273,8 +273,8 @@ class Training:
             self.adam.forget_direction()
 
     def _save(self, folder: Path) -> None:
-        state = {f"now.{k}": v.contiguous() for k, v in self.module.state_dict().items()}
-        state |= {f"best.{k}": v.contiguous() for k, v in self.best.items()}
+        state = {f"now.{k}": v.cpu().contiguous() for k, v in self.module.state_dict().items()}
+        state |= {f"best.{k}": v.cpu().contiguous() for k, v in self.best.items()}
         state |= {f"adam.{k}": v for k, v in self.adam.state().items()}
         state["risks"] = torch.from_numpy(self.risks)
         progress = Progress(self.step, self.history.steps, self.history.values)

@@ -52,6 +52,8 @@ class Run:
     seed: int
     checkpoint: Path | None = None
     label: str = "learning"
+    device: str = "cpu"
+    """Where networks are trained."""
 
 
 class Family(Protocol):
@@ -98,8 +100,10 @@ class Networks:
         self, start: NetworkScorer, train: Part, validation: Part, run: Run
     ) -> tuple[Scorer, History]:
         """Train by gradient steps on minibatches of queries."""
-        training = Training(start.module, train, validation, run.settings)
-        return start, training.run(run.seed, run.checkpoint, run.label)
+        training = Training(start.module.to(run.device), train, validation, run.settings)
+        history = training.run(run.seed, run.checkpoint, run.label)
+        start.module.to("cpu")
+        return start, history
 
     def load(self, folder: Path, record: dict[str, Any], module: ModuleFactory | None) -> Scorer:
         """Read a network's parameters."""

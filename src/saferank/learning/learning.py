@@ -10,6 +10,7 @@ from typing import Any
 from saferank.clicks import ClickModel
 from saferank.counts import Counts
 from saferank.data import RankingData
+from saferank.learning.devices import Device, find_device
 from saferank.learning.ranker import Ranker
 from saferank.learning.recipe import METHODS, Recipe, recipe_of
 from saferank.learning.shown import Production, settle_production, sharpened
@@ -33,6 +34,7 @@ def learn(
     predictor: Ranker | None = None,
     checkpoint: str | Path | None = None,
     logged_by: ProductionPolicy | None = None,
+    device: str | Device = "cpu",
     **changes: Any,
 ) -> Ranker:
     """Learn a ranker from a click log (or, for `skyline`, from labels).
@@ -76,6 +78,9 @@ def learn(
         What made the log, where that was not `production` alone: logs of several rounds are that of
         a mixture (`policies.mix_policies`). Clicks are then weighted by it, and `production` is
         what learning starts at and stays near to.
+    device
+        Where networks learn, as torch names it: "cpu", "cuda", "cuda:1", "mps". The ranker itself
+        is on the CPU, and its files are the same.
     **changes
         Parts of the method's `Recipe`: `gain=`, `objective=`, `scorer=`, `delta=`, `weights=`,
         `start=`, `keep=`, `settings=` and so on.
@@ -98,6 +103,7 @@ def learn(
     >>> ranker.scores(world.test).shape == (world.test.documents,)
     True
     """
+    place = find_device(device)
     method, recipe = recipe_of(method, changes)
     shown = settle_production(data, counts, production, production_kind, logged_by)
     part = None if counts is None else counts.part("learn")
@@ -105,21 +111,18 @@ def learn(
     if recipe.start == "sharpened" and few:
         weights = recipe.rank_weights(click_model)
         shown = sharpened(shown, data, part, click_model, production=production, weights=weights)
-    run = TrainingRun(recipe, click_model, production, seed, predictor, shown)
+    run = TrainingRun(recipe, click_model, production, seed, predictor, shown, place)
     log, check_log = run.logs(data, part, validation)
     folder = None if checkpoint is None else Path(checkpoint) / run.key(method, log, check_log)
     scorer, histories = run.scorer(log, check_log, folder)
     if folder is not None:
         _remove(folder)
-    provenance = replace(
-        run.provenance(method, data, counts, histories),
-        click_model_from=click_model_from,
-        production=shown.fit,
-    )
+    made = run.provenance(method, data, counts, histories)
+    provenance = replace(made, click_model_from=click_model_from, production=shown.fit)
     scaling = run.scaling_of(data)
     regression = predictor
     if run.fitted is not None:
-        relevance = run.provenance("relevance", data, counts, {"ranker": histories["regression"]})
+        relevance = replace(made, method="relevance", history=made.regression, regression={})
         regression = Ranker(run.fitted, scaling, relevance, features=run.features)
     adds = run.recipe.start == "add"
     temperature = shown.temperature if adds else 1.0

@@ -13,6 +13,7 @@ from saferank.data import RankingData, Scaling
 from saferank.data.matching import match_features
 from saferank.errors import InputError, require
 from saferank.estimators.estimator_table import estimator_of
+from saferank.learning.devices import Device
 from saferank.learning.families import Scorer, family
 from saferank.learning.problem import Log, labelled
 from saferank.learning.promises import Kept, settle_start
@@ -36,8 +37,12 @@ class Inputs:
     seed: int
     predictor: Ranker | None = None
     shown: Shown = field(default_factory=Shown)
+    device: Device = field(default_factory=Device)
+    """Where networks learn."""
 
     def __post_init__(self) -> None:
+        on_cpu = self.device.name == "cpu" or self.recipe.scorer != "trees"
+        require(on_cpu, "device", "cpu for trees", self.device.name)
         self.estimator = estimator_of(self.recipe.gain)
         self.weights = self.recipe.rank_weights(self.click_model)
         self.recipe = settle_start(self.recipe, has_model=self._model() is not None)

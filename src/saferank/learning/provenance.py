@@ -66,8 +66,8 @@ class Provenance:
         return from_dict(cls, former, "card")
 
 
-def versions() -> dict[str, str]:
-    """Versions of what a ranker is made with."""
+def versions(device: str = "cpu") -> dict[str, str]:
+    """Versions of what a ranker is made with, and the device where that is not the CPU."""
     import torch
 
     return {
@@ -75,4 +75,4 @@ def versions() -> dict[str, str]:
         "python": platform.python_version(),
         "numpy": np.__version__,
         "torch": torch.__version__,
-    }
+    } | ({} if device == "cpu" else {"device": device})

@@ -74,7 +74,7 @@ def run_key(
     production = inputs.production if isinstance(inputs.production, Ranker) else None
     digest = _Digest()
     digest.add("shown", shown)
-    digest.add("versions", versions())
+    digest.add("versions", versions(inputs.device.name))
     digest.add("method", [method, inputs.seed])
     digest.add("sessions", list(sessions))
     parts = recipe.to_dict()

@@ -115,6 +115,7 @@ class TrainingRun(Inputs):
                 gradient_tol=GRADIENT_TOLERANCE,
                 merit=merit,
                 groups=None if log.data.groups is None else log.data.groups.codes,
+                kernels=self.device.kernels,
             )
         )
 
@@ -135,7 +136,7 @@ class TrainingRun(Inputs):
             Part(part.data, aim, part.data.production if self.recipe.start == "add" else None)
             for part, aim in zip((at.log, at.validation or at.log), goals, strict=True)
         )
-        run = Run(self.recipe.settings, derive(self.seed, "learning"))
+        run = Run(self.recipe.settings, derive(self.seed, "learning"), device=self.device.name)
         origin = start.copy()
         scorer = at.fit("ranker", family(self.recipe.scorer), start, train, check, run)
         if self.recipe.keep is None or self.recipe.slack is None:
@@ -167,7 +168,7 @@ class TrainingRun(Inputs):
             parts.append(Part(part.data, goal))
         kind, seed = family(self.recipe.scorer), derive(self.seed, "regression")
         fresh = kind.fresh(at.log.data.width, self.recipe.settings, seed)
-        run = Run(self.recipe.settings, seed, label="regression")
+        run = Run(self.recipe.settings, seed, label="regression", device=self.device.name)
         return at.fit("regression", kind, fresh, parts[0], parts[1], run)
 
     def _start(self, at: Pass) -> Scorer:
@@ -187,7 +188,7 @@ class TrainingRun(Inputs):
             Part(part.data, ImitationGoal(part.data.queries, part.shown_like()))
             for part in (at.log, at.validation or at.log)
         )
-        run = Run(self.recipe.settings, seed, label="imitating production")
+        run = Run(self.recipe.settings, seed, label="imitating production", device=self.device.name)
         return at.fit("start", kind, fresh, train, check, run)
 
     def provenance(
@@ -213,7 +214,7 @@ class TrainingRun(Inputs):
             holding=None if self.kept is None else self.kept.holding,
             history=_plain(histories["ranker"]),
             regression=_plain(histories["regression"]) if "regression" in histories else {},
-            versions=versions(),
+            versions=versions(self.device.name),
         )
 
     def _part_takers(self, part: Counts | None) -> dict[str, Any]:

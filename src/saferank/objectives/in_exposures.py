@@ -22,8 +22,9 @@ from saferank.objectives.goals import (
     RiskPenalised,
     ValueGradient,
 )
-from saferank.plackett_luce import GRADIENTS, exposure, exposure_gradient
+from saferank.plackett_luce import GRADIENTS
 from saferank.plackett_luce.exact import GRADIENT_TOLERANCE
+from saferank.plackett_luce.kernels import COMPILED, ExposureKernels
 
 
 class Terms(NamedTuple):
@@ -101,6 +102,8 @@ class Queries:
     """Of each document, at least 0, for fairness; without it gains above 0 are."""
     groups: Ints | None = None
     """The number of each document's group, for fairness."""
+    kernels: ExposureKernels = COMPILED
+    """Who computes exposures and their exact gradients."""
 
     def __len__(self) -> int:
         return self.offsets.size - 1
@@ -128,16 +131,17 @@ class ExposureGoal(RiskPenalised):
     samples: int = 1000
     seed: int = 0
     gradient_tol: float = GRADIENT_TOLERANCE
+    kernels: ExposureKernels = COMPILED
 
     def values(self, scores: Floats, place: QueryBlock) -> RewardRisk:
         """Reward and risk of some queries."""
-        return self.values_at(exposure(scores, self.weights, place.offsets), place)
+        return self.values_at(self.kernels.exposure(scores, self.weights, place.offsets), place)
 
     def value_and_gradient(
         self, scores: Floats, place: QueryBlock, risk: Risk | None
     ) -> ValueGradient:
         """Judge some queries."""
-        omega = exposure(scores, self.weights, place.offsets)
+        omega = self.kernels.exposure(scores, self.weights, place.offsets)
         sums, slope = self.values_and_slope(omega, place, risk)
         return ValueGradient(*sums, self.gradient_of(scores, place, slope))
 
@@ -169,7 +173,7 @@ class ExposureGoal(RiskPenalised):
     def gradient_of(self, scores: Floats, place: QueryBlock, slope: Floats) -> Floats:
         """The gradient in the scores of a slope in exposures."""
         if self.gradient == "exact":
-            return exposure_gradient(
+            return self.kernels.gradient(
                 scores, self.weights, place.offsets, slope, tol=self.gradient_tol
             )
         # the scores are part of the seed: every visit of a query draws again, and can be repeated
@@ -190,6 +194,7 @@ def exposure_goal(objective: Objective, queries: Queries) -> Goal:
         samples=queries.samples,
         seed=derive(queries.seed, "gradient"),
         gradient_tol=queries.gradient_tol,
+        kernels=queries.kernels,
         risk_weight=objective.risk_weight,
     )
 

@@ -237,7 +237,7 @@ def score_all(module: nn.Module, features: Features) -> Floats:
     def piece(index: int) -> None:
         # into one array: small results of many pieces would hold on to the memory between them
         rows = slice(starts[index], starts[index] + _ROWS)
-        scores[rows] = _output(module, features[rows]).numpy()
+        scores[rows] = _output(module, features[rows]).cpu().numpy()
 
     with torch.inference_mode():
         _in_pieces(piece, len(starts))
@@ -246,9 +246,15 @@ def score_all(module: nn.Module, features: Features) -> Floats:
 
 def _output(module: nn.Module, rows: Features) -> Tensor:
     # torch warns of arrays that cannot be written, such as mapped files
-    output: Tensor = module(torch.from_numpy(rows if rows.flags.writeable else rows.copy()))
+    inputs = torch.from_numpy(rows if rows.flags.writeable else rows.copy())
+    output: Tensor = module(inputs.to(_device_of(module)))
     release(rows)
     return output.reshape(-1)
+
+
+def _device_of(module: nn.Module) -> torch.device:
+    parameter = next(module.parameters(), None)
+    return torch.device("cpu") if parameter is None else parameter.device
 
 
 def gradients(
@@ -258,7 +264,7 @@ def gradients(
     parameters = [p for p in module.parameters() if p.requires_grad]
 
     def block(index: int) -> Tensor:
-        flow = torch.from_numpy(flows[index]).to(outputs[index].dtype)
+        flow = torch.from_numpy(flows[index]).to(outputs[index].dtype).to(outputs[index].device)
         found = torch.autograd.grad(outputs[index], parameters, flow, allow_unused=True)
         pairs = zip(found, parameters, strict=True)
         return join_parameters([p.new_zeros(p.shape) if g is None else g for g, p in pairs])
@@ -267,13 +273,13 @@ def gradients(
 
 
 def join_parameters(tensors: Sequence[Tensor]) -> Tensor:
-    """One vector of all entries, in double precision where any tensor is."""
+    """One vector of all entries, on the CPU, in double precision where any tensor is."""
     if not tensors:
         return torch.zeros(0)
     kind = torch.float64 if any(t.dtype == torch.float64 for t in tensors) else torch.float32
-    return torch.cat([tensor.detach().reshape(-1).to(kind) for tensor in tensors])
+    return torch.cat([tensor.detach().reshape(-1).to(kind) for tensor in tensors]).cpu()
 
 
 def to_scores(output: Tensor) -> Floats:
     """Outputs as a float64 array."""
-    return output.detach().numpy().astype(np.float64)
+    return output.detach().cpu().numpy().astype(np.float64)
