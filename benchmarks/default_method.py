@@ -28,6 +28,7 @@ from saferank.estimators.estimator_table import estimator_of
 from saferank.experiments import PRESETS
 from saferank.experiments.jobs import Log, Production, Store, World, production_ranker
 from saferank.experiments.study import fingerprint, open_collection
+from saferank.experiments.study_world import open_scaled
 from saferank.experiments.sweep import one_thread
 from saferank.learning import Ranker, learn
 from saferank.learning.problem import Log as LearnedLog
@@ -66,9 +67,10 @@ Case = tuple[str, str, float, int, int]
 def _world(case: Case, folder: Path) -> World:
     data, users, peak, sessions, seed = case
     place = folder / data.strip("/").replace("/", "-").replace(":", "-")
-    collection = open_collection(data, place / "data")
+    address = fingerprint(open_collection(data, place / "data"))
+    collection = open_scaled(address, data, place)
     conditions = replace(PRESETS["quick"].conditions, peak=peak)
-    production = Production(fingerprint(collection), conditions, seed)
+    production = Production(address, conditions, seed)
     ranker = production_ranker(production, collection, Store(place))
     return World(Log(production, users, sessions), collection, ranker)
 

@@ -21,6 +21,7 @@ from saferank.experiments.jobs import VERSION, Job, Log, Production, Store
 from saferank.experiments.learning_curves import Curve, plan
 from saferank.experiments.results import read_results
 from saferank.experiments.study import Conditions, fingerprint, open_collection
+from saferank.experiments.study_world import open_scaled
 from saferank.experiments.sweep import Done, grouped, in_processes, sweep
 from saferank.learning import Settings
 
@@ -189,8 +190,8 @@ def test_workers_run_openmp_on_one_core(monkeypatch):
 
 
 def test_a_peaked_production_has_the_scores_times_the_peak(done):
-    folder, _, _ = done
-    collection = open_collection(TINY.data, folder / "data")
+    folder, jobs, _ = done
+    collection = open_scaled(jobs[0].log.production.collection, TINY.data, folder)
     flat, peaked = (
         Production("any", replace(TINY.conditions, peak=peak), 0).train(collection)
         for peak in (1.0, 4.0)

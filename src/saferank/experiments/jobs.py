@@ -22,10 +22,11 @@ from saferank.errors import InputError, SaferankError
 from saferank.estimators.estimator_table import estimator_of
 from saferank.experiments.study import STUDY_USERS, Conditions
 from saferank.experiments.study_measures import MEASURES, measure
+from saferank.experiments.study_world import SCALING, ScoredRanker
 from saferank.learning import METHODS, Ranker, fit_relevance, learn
 from saferank.scorers.networks import NetworkScorer
 
-VERSION = 3
+VERSION = 4
 """Of the results: another version has other addresses, so that old results are never mixed in."""
 LEAST_QUERIES = 5
 """Production is trained on at least this many queries, and stopped by as many."""
@@ -57,6 +58,7 @@ class Production:
             validation=(validation, None),
             seed=derive(self.seed, "production"),
             scorer=self.conditions.production_scorer,
+            scaling=SCALING,
             settings=self.conditions.settings,
             k=self.conditions.ranks,
         )
@@ -85,7 +87,12 @@ class World:
 
     log: Log
     bare: Collection
-    production: Ranker
+    ranker: Ranker
+
+    @cached_property
+    def production(self) -> ScoredRanker:
+        """Production, with its scores of all parts."""
+        return ScoredRanker.of(self.ranker, self.bare.parts().values())
 
     @cached_property
     def collection(self) -> Collection:
@@ -124,10 +131,10 @@ class World:
         )
 
     @cached_property
-    def predictor(self) -> Ranker:
-        """The regression behind DM and DR."""
+    def predictor(self) -> ScoredRanker:
+        """The regression behind DM and DR, with its scores of what is learned from."""
         train, validation = self.clicks
-        return fit_relevance(
+        fitted = fit_relevance(
             self.collection.train,
             train,
             self.conditions.click_model(),
@@ -135,12 +142,14 @@ class World:
             validation=(self.collection.validation, validation),
             **self.options(),
         )
+        return ScoredRanker.of(fitted, (self.collection.train, self.collection.validation))
 
     def options(self) -> dict[str, Any]:
         """Options of every call that learns."""
         return {
             "seed": derive(self.log.production.seed, "learning"),
             "scorer": self.conditions.scorer,
+            "scaling": SCALING,
             "regression": self.conditions.regression,
             "settings": self.conditions.settings,
         }

@@ -31,7 +31,7 @@ from saferank.experiments.jobs import (
     production_ranker,
     run_jobs,
 )
-from saferank.experiments.study import open_collection
+from saferank.experiments.study_world import open_scaled
 
 _DEATHS = 3
 """How often workers may die (out of memory, say) before the sweep gives up."""
@@ -87,6 +87,8 @@ def sweep(
     run = partial(on_cluster, address=cluster) if cluster else partial(in_processes, workers=count)
     with _alone(store.folder):
         todo = store.missing(jobs)
+        for production in dict.fromkeys(job.log.production for job in todo):
+            _collection(production, data, store.folder)  # scaled here, not by every worker
         _train_productions(todo, data, store, run)
         groups = grouped(todo, count)
         tasks = [partial(_jobs_task, tuple(group), data, store.folder) for group in groups]
@@ -128,18 +130,23 @@ def _train_productions(jobs: Sequence[Job], data: str, store: Store, run: Runner
 def _production_task(production: Production, data: str, folder: Path) -> Done:
     # one that cannot be trained is met again by its jobs, which record why
     with one_thread(), suppress(*FAILURES):
-        production_ranker(production, _collection(data, folder), Store(folder))
+        production_ranker(production, _collection(production, data, folder), Store(folder))
     return Done(1)
 
 
 def _jobs_task(jobs: tuple[Job, ...], data: str, folder: Path) -> Done:
     with one_thread():
-        return Done(len(jobs), run_jobs(jobs, _collection(data, folder), Store(folder)))
+        collection = _collection(jobs[0].log.production, data, folder)
+        return Done(len(jobs), run_jobs(jobs, collection, Store(folder)))
+
+
+def _collection(production: Production, data: str, folder: Path) -> Collection:
+    return _scaled(production.collection, data, folder)
 
 
 @lru_cache(maxsize=2)
-def _collection(data: str, folder: Path) -> Collection:
-    return open_collection(data, folder / "data")
+def _scaled(address: str, data: str, folder: Path) -> Collection:
+    return open_scaled(address, data, folder)
 
 
 @contextmanager
