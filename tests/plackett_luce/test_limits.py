@@ -1,5 +1,7 @@
 """Long lists and large weights: right to the stated tolerance, or refused."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -54,3 +56,44 @@ def test_weights_whose_sums_are_no_numbers_are_refused(bad):
         exposure(np.zeros(10), weights, [0, 10])
     with pytest.raises(InputError, match="`weights` must be finite"):
         exposure_gradient(np.zeros(10), weights, [0, 10], np.ones(10))
+
+
+@pytest.mark.parametrize("documents", [1, 2, 7, 24])
+def test_ranks_that_no_document_can_have_change_no_bit(documents):
+    rng = np.random.default_rng(documents)
+    scores, slope = rng.normal(size=documents), rng.normal(size=documents)
+    weights, cuts = rng.uniform(size=500), [0, documents]
+    own = weights[:documents]
+    expected = exposure(scores, own, cuts)
+    np.testing.assert_array_equal(exposure(scores, weights, cuts), expected)
+    expected = exposure_gradient(scores, own, cuts, slope)
+    np.testing.assert_array_equal(exposure_gradient(scores, weights, cuts, slope), expected)
+
+
+def test_a_query_is_computed_alike_beside_longer_and_shorter_ones():
+    """States, chunks and grids are those of the query's own, whatever the space was used for."""
+    rng = np.random.default_rng(0)
+    cuts = np.r_[0, np.cumsum([1500, 3, 1, 40, 2, 701, 24])]
+    scores, slope = 3 * rng.normal(size=(2, cuts[-1]))
+    weights = rng.uniform(-1, 1, size=60)
+    omega = exposure(scores, weights, cuts)
+    gradient = exposure_gradient(scores, weights, cuts, slope)
+    for first, last in itertools.pairwise(cuts):
+        own, ends = scores[first:last], [0, last - first]
+        np.testing.assert_array_equal(omega[first:last], exposure(own, weights, ends))
+        alone = exposure_gradient(own, weights, ends, slope[first:last])
+        np.testing.assert_array_equal(gradient[first:last], alone)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 8, 150])
+def test_chunks_of_a_long_query_meet(ranks):
+    """Long enough for several chunks, odd, so that the last pair has one document."""
+    rng = np.random.default_rng(ranks)
+    scores, slope, weights = rng.normal(size=2501), rng.normal(size=2501), rng.uniform(size=ranks)
+    order = rng.permutation(2501)  # other neighbours, other chunks
+    cuts = [0, 2501]
+    omega = exposure(scores, weights, cuts)
+    np.testing.assert_allclose(exposure(scores[order], weights, cuts), omega[order], atol=1e-13)
+    gradient = exposure_gradient(scores, weights, cuts, slope)
+    permuted = exposure_gradient(scores[order], weights, cuts, slope[order])
+    np.testing.assert_allclose(permuted, gradient[order], atol=1e-12)

@@ -78,4 +78,4 @@ def band(rates: Floats, documents: int, half: float, ranks: int, tolerance: floa
 def weight_of(weights: Floats, documents: int, count: int, missing: bool) -> float:
     """Weight of the rank of a document before which `count` others arrived (or: are missing)."""
     rank = documents - 1 - count if missing else count
-    return weights[rank] if rank < weights.size else 0.0
+    return weights[rank] if 0 <= rank < weights.size else 0.0

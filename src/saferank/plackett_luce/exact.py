@@ -11,7 +11,6 @@ from saferank._core.flat import Floats, Ints
 from saferank._core.kernels import parallel_kernel
 from saferank.errors import require
 from saferank.metrics import Empty, Gain
-from saferank.plackett_luce import nodes
 from saferank.plackett_luce.exposures import exposures
 from saferank.plackett_luce.gradients import gradients
 from saferank.plackett_luce.rank_tables import rank_tables
@@ -59,7 +58,7 @@ def exposure(
     cuts = flat.check_offsets(offsets, np.size(scores))
     values = flat.check_values("scores", scores, cuts)
     w = check_weights(weights)
-    return exposures(values, w, cuts, nodes.grid(tol, w.size, 0))
+    return exposures(values, w, cuts, tol)
 
 
 def exposure_gradient(
@@ -105,7 +104,7 @@ def exposure_gradient(
     values = flat.check_values("scores", scores, cuts)
     slopes = flat.check_values("slope", slope, cuts)
     w = check_weights(weights)
-    return gradients(values, w, slopes, cuts, nodes.grid(tol, w.size, 1))
+    return gradients(values, w, slopes, cuts, tol)
 
 
 def deterministic_exposure(
@@ -172,11 +171,7 @@ def rank_probabilities(
     require(k >= 1, "k", "at least 1", k)
     cuts = flat.check_offsets(offsets, np.size(scores))
     values = flat.check_values("scores", scores, cuts)
-    grids = np.zeros((k + 1, len(nodes.Grid._fields)))
-    for ranks in np.unique(np.minimum(flat.sizes(cuts), k)):
-        if ranks > 0:  # a query's own ranks decide: nothing beside it changes a bit
-            grids[ranks] = nodes.grid(tol, int(ranks), 0)
-    return rank_tables(values, k, cuts, grids)
+    return rank_tables(values, k, cuts, tol)
 
 
 def sorted_rank_probabilities(scores: npt.ArrayLike, k: int, offsets: npt.ArrayLike) -> Floats:

@@ -1,9 +1,14 @@
 r"""The exposure of every document, compiled.
 
 omega(d) is the integral over log t of x_d q_d sum_a pre_d[a] v_{d+1}[a] (see `race`): all terms
-have the sign of the weights, so nothing cancels. The suffixes of a chunk of documents are kept
-while the prefix passes over it; before that, one sweep without keeping finds the suffix at the end
-of every chunk. So a query of any length needs no more than the processor's cache.
+have the sign of the weights, so nothing cancels. Of a pair of documents, with pre before it and v
+after it, the first one has the others' sums
+
+.. math:: q_2 S_0 + p_2 S_1 , \qquad S_k = \sum_a \text{pre}[a]\, v[a + k] ,
+
+and the second one q_1 S_0 + p_1 S_1. The suffixes of a chunk of pairs are kept while the prefix
+passes over it; before that, one sweep without keeping finds the suffix at the end of every chunk.
+So a query of any length needs no more than the processor's cache.
 """
 
 from __future__ import annotations
@@ -14,103 +19,110 @@ import numpy as np
 
 from saferank._core.flat import Floats, Ints
 from saferank._core.kernels import kernel, parallel_kernel
-from saferank.plackett_luce import bands, lanes, race
+from saferank.plackett_luce import bands, lanes, nodes, race
 from saferank.plackett_luce.nodes import Grid
-from saferank.plackett_luce.race import SEEN, W
+from saferank.plackett_luce.race import SEEN, Space, Sweep, W
 
 
 @kernel
-def _back(v: Floats, source: int, target: int, ranks: int, q: Any, p: Any) -> None:
-    """v_target[a] = q v_source[a] + p v_source[a+1]; source and target may be the same."""
-    here = lanes.load(v, source)
-    for a in range(ranks - 1):
-        above = lanes.load(v, source + (a + 1) * W)
-        lanes.store(v, target + a * W, lanes.multiply_add(p, above, q * here))
-        here = above
-    lanes.store(v, target + (ranks - 1) * W, q * here)
+def _back(work: Floats, source: int, target: int, size: int, chances: Any) -> None:
+    """The suffix before a pair from the one after it; source and target may be the same."""
+    none, one, two = chances
+    here, above = lanes.load(work, source), lanes.load(work, source + W)
+    for a in range(0, size - 2 * W, W):
+        beyond = lanes.load(work, source + a + 2 * W)
+        mixed = lanes.multiply_add(one, above, none * here)
+        lanes.store(work, target + a, lanes.multiply_add(two, beyond, mixed))
+        here, above = above, beyond
+    lanes.store(work, target + size - 2 * W, lanes.multiply_add(one, above, none * here))
+    lanes.store(work, target + size - W, none * above)
 
 
 @kernel
-def _forth(pre: Floats, v: Floats, source: int, ranks: int, q: Any, p: Any) -> Any:
-    """sum_a pre[a] v_source[a]; pre moves on over one document."""
-    product, below = lanes.fill(0.0), lanes.fill(0.0)
-    for a in range(ranks):
-        here = lanes.load(pre, a * W)
-        product = lanes.multiply_add(here, lanes.load(v, source + a * W), product)
-        lanes.store(pre, a * W, lanes.multiply_add(p, below, q * here))
-        below = here
-    return product
+def _forth(work: Floats, pre: int, v: int, size: int, chances: Any) -> Any:
+    """S_0 and S_1 of a pair; the prefix moves on over it."""
+    none, one, two = chances
+    level, shifted = lanes.fill(0.0), lanes.fill(0.0)
+    below, further = lanes.fill(0.0), lanes.fill(0.0)
+    after = lanes.load(work, v)
+    for a in range(0, size - W, W):
+        here, above = lanes.load(work, pre + a), lanes.load(work, v + a + W)
+        level = lanes.multiply_add(here, after, level)
+        shifted = lanes.multiply_add(here, above, shifted)
+        mixed = lanes.multiply_add(one, below, none * here)
+        lanes.store(work, pre + a, lanes.multiply_add(two, further, mixed))
+        further, below, after = below, here, above
+    here = lanes.load(work, pre + size - W)
+    mixed = lanes.multiply_add(one, below, none * here)
+    lanes.store(work, pre + size - W, lanes.multiply_add(two, further, mixed))
+    return lanes.multiply_add(here, after, level), shifted
 
 
 @kernel
-def _ends_of_chunks(
-    rates: Floats, chunk: int, time: Any, ends: Floats, ranks: int, missing: bool
-) -> None:
+def _find_ends(space: Space, time: Any, sweep: Sweep) -> None:
     """Fill `ends`, whose last entry is given, with the suffix at the end of every chunk."""
-    size = ranks * W
-    for number in range(ends.size // size - 1, 0, -1):
-        race.copy(ends, number * size, ends, (number - 1) * size, size)
-        for d in range(min(rates.size, (number + 1) * chunk) - 1, number * chunk - 1, -1):
-            _, q, p = race.arrival(rates[d], time)
-            stay, move = race.moves(q, p, missing)
-            _back(ends, (number - 1) * size, (number - 1) * size, ranks, stay, move)
+    work, size = space.work, sweep.size
+    for number in range((sweep.pairs - 1) // sweep.chunk, 0, -1):
+        at = space.ends + (number - 1) * size
+        race.copy(work, at + size, work, at, size)
+        stop = min(sweep.pairs, (number + 1) * sweep.chunk)
+        for pair in range(stop - 1, number * sweep.chunk - 1, -1):
+            _, q, p = race.arrive(space, 2 * pair, time)
+            _, other_q, other_p = race.arrive(space, 2 * pair + 1, time)
+            one = race.moves(q, p, sweep.missing)
+            other = race.moves(other_q, other_p, sweep.missing)
+            _back(work, at, at, size, race.product(one, other))
 
 
 @kernel
-def _of_chunk(
-    rates: Floats,
-    time: Any,
-    v: Floats,
-    seen: Floats,
-    pre: Floats,
-    missing: bool,
-    omega: Floats,
-) -> None:
+def _add_chunk(space: Space, time: Any, sweep: Sweep, start: int, stop: int) -> None:
     """Add one block's share to the exposures of a chunk; v holds the suffix at its end."""
-    size, ranks = pre.size, pre.size // W
-    for d in range(omega.size - 1, -1, -1):
-        x, q, p = race.arrival(rates[d], time)
-        race.keep(seen, d * SEEN, x, q, p)
-        stay, move = race.moves(q, p, missing)
-        _back(v, (d + 1) * size, d * size, ranks, stay, move)
-    for d in range(omega.size):
-        x, q, p = race.recall(seen, d * SEEN)
-        stay, move = race.moves(q, p, missing)
-        omega[d] += lanes.total(x * q * _forth(pre, v, (d + 1) * size, ranks, stay, move))
+    work, size, sums = space.work, sweep.size, space.sums
+    seen, v = space.seen - 2 * start * SEEN, space.v - start * size
+    for pair in range(stop - 1, start - 1, -1):
+        x, q, p = race.arrive(space, 2 * pair, time)
+        race.keep(work, seen + 2 * pair * SEEN, x, q, p)
+        other_x, other_q, other_p = race.arrive(space, 2 * pair + 1, time)
+        race.keep(work, seen + (2 * pair + 1) * SEEN, other_x, other_q, other_p)
+        one = race.moves(q, p, sweep.missing)
+        other = race.moves(other_q, other_p, sweep.missing)
+        _back(work, v + (pair + 1) * size, v + pair * size, size, race.product(one, other))
+    for pair in range(start, stop):
+        x, q, p = race.recall(work, seen + 2 * pair * SEEN)
+        other_x, other_q, other_p = race.recall(work, seen + (2 * pair + 1) * SEEN)
+        one = race.moves(q, p, sweep.missing)
+        other = race.moves(other_q, other_p, sweep.missing)
+        chances = race.product(one, other)
+        level, shifted = _forth(work, space.pre, v + (pair + 1) * size, size, chances)
+        others = lanes.multiply_add(other[1], shifted, other[0] * level)
+        work[sums + 2 * pair] += lanes.total(x * q * others)
+        others = lanes.multiply_add(one[1], shifted, one[0] * level)
+        work[sums + 2 * pair + 1] += lanes.total(other_x * other_q * others)
 
 
 @kernel
-def _of_query(scores: Floats, weights: Floats, grid: Grid, omega: Floats) -> None:
-    documents = scores.size
+def _of_query(scores: Floats, weights: Floats, grid: Grid, space: Space) -> None:
+    """Fill the sums of a space with the exposures of a query."""
+    documents, work = scores.size, space.work
     most = min(weights.size, documents)
-    padded, origin, blocks, step = race.prepare(scores, most, grid)
-    rates, every_pre = race.room(padded.size), race.room(most * W)
-    every_end = race.room(
-        (documents // race.chunk_length(documents, most + SEEN // W) + 1) * most * W
-    )
-    v, seen = race.kept_room(documents, most), race.kept_room(documents, SEEN // W)
-    for block in range(blocks):
-        first = grid.left + (block * W + 0.5) * step
-        centre, half, time, weight = race.block_of_nodes(first, step, origin)
-        race.rates_at(padded, centre, rates)
-        if race.quiet(rates, documents, half, grid.tolerance):
+    plan = race.begin(scores, most, grid, space)
+    for block in range(plan.blocks):
+        counts, missing, time, weight = race.look(space, plan, block, documents, most)
+        if counts == 0:
             continue
-        ranks, missing = bands.band(rates, documents, half, most, grid.tolerance)
-        if ranks == 0:
-            continue
-        size = ranks * W
-        chunk = race.chunk_length(documents, ranks + SEEN // W)
-        chunks = (documents + chunk - 1) // chunk
-        ends, pre = every_end[: chunks * size], every_pre[:size]
-        for a in range(ranks):
+        sweep = race.make_sweep(documents, counts * W, missing)
+        pairs, chunk, size = sweep.pairs, sweep.chunk, sweep.size
+        last = (pairs - 1) // chunk
+        for a in range(counts):
             w = bands.weight_of(weights, documents, a, missing)
-            lanes.store(ends, ends.size - size + a * W, weight * lanes.fill(w))
-            lanes.store(pre, a * W, lanes.fill(1.0 if a == 0 else 0.0))
-        _ends_of_chunks(rates[:documents], chunk, time, ends, ranks, missing)
-        for number in range(chunks):
-            start, stop = number * chunk, min(documents, (number + 1) * chunk)
-            race.copy(ends, number * size, v, (stop - start) * size, size)
-            _of_chunk(rates[start:stop], time, v, seen, pre, missing, omega[start:stop])
+            lanes.store(work, space.ends + last * size + a * W, weight * lanes.fill(w))
+            lanes.store(work, space.pre + a * W, lanes.fill(1.0 if a == 0 else 0.0))
+        _find_ends(space, time, sweep)
+        for number in range(last + 1):
+            start, stop = number * chunk, min(pairs, (number + 1) * chunk)
+            end = space.v + (stop - start) * size
+            race.copy(work, space.ends + number * size, work, end, size)
+            _add_chunk(space, time, sweep, start, stop)
 
 
 @parallel_kernel
@@ -120,17 +132,22 @@ def _of_queries(
     scores: Floats,
     weights: Floats,
     offsets: Ints,
-    grid: Grid,
+    grids: Floats,
     omega: Floats,
 ) -> None:
+    longest = nodes.longest(offsets[start : stop + 1])
+    space = race.make_space(longest, race.counts_of(weights.size, longest) * W)
     for query in range(start, stop):
         first, last = offsets[query], offsets[query + 1]
         if last > first:
-            _of_query(scores[first:last], weights, grid, omega[first:last])
+            grid = nodes.grid_of(grids, last - first)
+            _of_query(scores[first:last], weights, grid, space)
+            race.copy_sums(space, omega, first, last)
 
 
-def exposures(scores: Floats, weights: Floats, offsets: Ints, grid: Grid) -> Floats:
+def exposures(scores: Floats, weights: Floats, offsets: Ints, tol: float) -> Floats:
     """Exposure of each document of all queries."""
     omega = np.zeros(scores.size)
-    _of_queries(offsets.size - 1, scores, weights, offsets, grid, omega)
+    grids = nodes.grids(tol, weights.size, 0, offsets)
+    _of_queries(offsets.size - 1, scores, weights, offsets, grids, omega)
     return omega

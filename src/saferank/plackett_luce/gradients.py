@@ -8,11 +8,16 @@ one document whose exposure is counted has passed. With :math:`f_j = x_j q_j`:
 - prefixes: a, it has not passed, and b, it has;
   b_{j+1}[i] = q_j b_j[i] + p_j b_j[i-1] + g_j f_j a_j[i].
 
+Two documents at a time: beside e_0, e_1, e_2 (see `race`) for none of the two being the one, there
+are h_0 + h_1 z = g_1 f_1 (q_2 + p_2 z) + g_2 f_2 (q_1 + p_1 z) for one of them being it.
+
 As dq/ds = -f, dp/ds = f and df/ds = f (1 - x), at a fixed time
 
-.. math:: dG/ds_j = f_j \sum_i a_j[i] (A[i+1] - A[i] + g_j (1 - x_j) B[i]) + b_j[i] (B[i+1] - B[i])
+.. math:: dG/ds_1 = f_1 (q_2 D_0 + p_2 D_1 + g_2 f_2 (S_1 - S_0)
+                         + g_1 (1 - x_1) (q_2 S_0 + p_2 S_1))
 
-with the suffixes of j+1.
+with a, b before the pair, A, B after it, :math:`S_k = \sum_i a[i] B[i+k]` and
+:math:`D_k = \sum_i a[i] (A[i+k+1] - A[i+k]) + b[i] (B[i+k+1] - B[i+k])`.
 """
 
 from __future__ import annotations
@@ -23,104 +28,161 @@ import numpy as np
 
 from saferank._core.flat import Floats, Ints
 from saferank._core.kernels import kernel, parallel_kernel
-from saferank.plackett_luce import bands, lanes, race
+from saferank.plackett_luce import bands, lanes, nodes, race
 from saferank.plackett_luce.nodes import Grid
-from saferank.plackett_luce.race import SEEN, W
+from saferank.plackett_luce.race import SEEN, Space, Sweep, W
 
-_PAIR = 2 * W  # A and B of one count of arrivals lie side by side
-
-
-@kernel
-def _back(v: Floats, source: int, target: int, ranks: int, q: Any, p: Any, gf: Any) -> None:
-    """Suffixes before one document from those after it; source and target may be the same."""
-    to_come, passed = lanes.load(v, source), lanes.load(v, source + W)
-    for a in range(ranks):
-        at = target + a * _PAIR
-        mixed_come = lanes.multiply_add(gf, passed, q * to_come)
-        mixed_passed = q * passed
-        if a + 1 < ranks:
-            to_come = lanes.load(v, source + (a + 1) * _PAIR)
-            passed = lanes.load(v, source + (a + 1) * _PAIR + W)
-            mixed_come = lanes.multiply_add(p, to_come, mixed_come)
-            mixed_passed = lanes.multiply_add(p, passed, mixed_passed)
-        lanes.store(v, at, mixed_come)
-        lanes.store(v, at + W, mixed_passed)
+_BOTH = 2 * W  # A and B of one count of arrivals lie side by side
 
 
 @kernel
-def _forth(pre: Floats, v: Floats, source: int, ranks: int, q: Any, p: Any, gf: Any) -> Any:
-    """sum a (A[i+1] - A[i]) + b (B[i+1] - B[i]) and sum a B[i]; pre moves on over one document."""
-    change, chosen = lanes.fill(0.0), lanes.fill(0.0)
-    a_below, b_below = lanes.fill(0.0), lanes.fill(0.0)
-    come, passed = lanes.load(v, source), lanes.load(v, source + W)
-    for i in range(ranks):
-        a, b = lanes.load(pre, i * _PAIR), lanes.load(pre, i * _PAIR + W)
-        chosen = lanes.multiply_add(a, passed, chosen)
-        next_come, next_passed = lanes.fill(0.0), lanes.fill(0.0)
-        if i + 1 < ranks:
-            next_come = lanes.load(v, source + (i + 1) * _PAIR)
-            next_passed = lanes.load(v, source + (i + 1) * _PAIR + W)
-        change = lanes.multiply_add(a, next_come - come, change)
-        change = lanes.multiply_add(b, next_passed - passed, change)
-        lanes.store(pre, i * _PAIR, lanes.multiply_add(p, a_below, q * a))
-        b_mixed = lanes.multiply_add(p, b_below, q * b)
-        lanes.store(pre, i * _PAIR + W, lanes.multiply_add(gf, a, b_mixed))
-        a_below, b_below, come, passed = a, b, next_come, next_passed
-    return change, chosen
+def _back(work: Floats, source: int, target: int, size: int, chances: Any, chosen: Any) -> None:
+    """Suffixes before a pair from those after it; source and target may be the same."""
+    none, one, two = chances
+    level, shifted = chosen
+    come, passed = lanes.load(work, source), lanes.load(work, source + W)
+    next_come, next_passed = lanes.load(work, source + _BOTH), lanes.load(work, source + _BOTH + W)
+    for a in range(0, size - 2 * _BOTH, _BOTH):
+        last_come = lanes.load(work, source + a + 2 * _BOTH)
+        last_passed = lanes.load(work, source + a + 2 * _BOTH + W)
+        mixed = lanes.multiply_add(two, last_come, none * come)
+        paid = lanes.multiply_add(shifted, next_passed, level * passed)
+        lanes.store(work, target + a, lanes.multiply_add(one, next_come, mixed) + paid)
+        mixed = lanes.multiply_add(one, next_passed, none * passed)
+        lanes.store(work, target + a + W, lanes.multiply_add(two, last_passed, mixed))
+        come, passed, next_come, next_passed = next_come, next_passed, last_come, last_passed
+    end = target + size - 2 * _BOTH
+    paid = lanes.multiply_add(shifted, next_passed, level * passed)
+    lanes.store(work, end, lanes.multiply_add(one, next_come, none * come) + paid)
+    lanes.store(work, end + W, lanes.multiply_add(one, next_passed, none * passed))
+    lanes.store(work, end + _BOTH, lanes.multiply_add(level, next_passed, none * next_come))
+    lanes.store(work, end + _BOTH + W, none * next_passed)
 
 
 @kernel
-def _ends_of_chunks(
-    rates: Floats,
-    slope: Floats,
-    chunk: int,
-    time: Any,
-    ends: Floats,
-    ranks: int,
-    missing: bool,
-) -> None:
+def _advance(work: Floats, pre: int, here: Any, below: Any, further: Any, factors: Any) -> None:
+    """Prefixes after a pair at one count, from those before it at this count and two below."""
+    none, one, two, level, shifted = factors
+    a, b = here
+    mixed = lanes.multiply_add(one, below[0], none * a)
+    lanes.store(work, pre, lanes.multiply_add(two, further[0], mixed))
+    mixed = lanes.multiply_add(one, below[1], none * b)
+    paid = lanes.multiply_add(shifted, below[0], level * a)
+    lanes.store(work, pre + W, lanes.multiply_add(two, further[1], mixed) + paid)
+
+
+@kernel
+def _forth(work: Floats, pre: int, v: int, size: int, chances: Any, chosen: Any) -> Any:
+    """D_0, D_1, S_0 and S_1 of a pair; the prefixes move on over it."""
+    zero = lanes.fill(0.0)
+    factors = (*chances, *chosen)
+    first, second, level, shifted = zero, zero, zero, zero
+    below, further = (zero, zero), (zero, zero)
+    passed, next_passed = lanes.load(work, v + W), lanes.load(work, v + _BOTH + W)
+    come = lanes.load(work, v + _BOTH)
+    rise, rise_passed = come - lanes.load(work, v), next_passed - passed
+    for at in range(0, size, _BOTH):
+        a, b = lanes.load(work, pre + at), lanes.load(work, pre + at + W)
+        level = lanes.multiply_add(a, passed, level)
+        shifted = lanes.multiply_add(a, next_passed, shifted)
+        first = lanes.multiply_add(b, rise_passed, lanes.multiply_add(a, rise, first))
+        last_come, last_passed = zero, zero
+        if at < size - 2 * _BOTH:
+            last_come = lanes.load(work, v + at + 2 * _BOTH)
+            last_passed = lanes.load(work, v + at + 2 * _BOTH + W)
+        rise, rise_passed = last_come - come, last_passed - next_passed
+        second = lanes.multiply_add(b, rise_passed, lanes.multiply_add(a, rise, second))
+        _advance(work, pre + at, (a, b), below, further, factors)
+        further, below = below, (a, b)
+        come, passed, next_passed = last_come, next_passed, last_passed
+    return first, second, level, shifted
+
+
+@kernel
+def _choosing(one: Any, gf: Any, other: Any, other_gf: Any) -> Any:
+    """h_0 and h_1 of a pair, from (stay, move) and g f of each."""
+    level = lanes.multiply_add(other_gf, one[0], gf * other[0])
+    return level, lanes.multiply_add(other_gf, one[1], gf * other[1])
+
+
+@kernel
+def _weighted(space: Space, d: int, x: Any, q: Any) -> Any:
+    """g f of document d."""
+    return lanes.fill(space.work[space.slope + d]) * x * q
+
+
+@kernel
+def _find_ends(space: Space, time: Any, sweep: Sweep) -> None:
     """Fill `ends`, whose last entry is given, with the suffixes at the end of every chunk."""
-    size = ranks * _PAIR
-    for number in range(ends.size // size - 1, 0, -1):
-        at = (number - 1) * size
-        race.copy(ends, number * size, ends, at, size)
-        for d in range(min(slope.size, (number + 1) * chunk) - 1, number * chunk - 1, -1):
-            x, q, p = race.arrival(rates[d], time)
-            stay, move = race.moves(q, p, missing)
-            _back(ends, at, at, ranks, stay, move, lanes.fill(slope[d]) * x * q)
+    work, size = space.work, sweep.size
+    for number in range((sweep.pairs - 1) // sweep.chunk, 0, -1):
+        at = space.ends + (number - 1) * size
+        race.copy(work, at + size, work, at, size)
+        stop = min(sweep.pairs, (number + 1) * sweep.chunk)
+        for pair in range(stop - 1, number * sweep.chunk - 1, -1):
+            x, q, p = race.arrive(space, 2 * pair, time)
+            other_x, other_q, other_p = race.arrive(space, 2 * pair + 1, time)
+            one = race.moves(q, p, sweep.missing)
+            other = race.moves(other_q, other_p, sweep.missing)
+            gf = _weighted(space, 2 * pair, x, q)
+            other_gf = _weighted(space, 2 * pair + 1, other_x, other_q)
+            chosen = _choosing(one, gf, other, other_gf)
+            _back(work, at, at, size, race.product(one, other), chosen)
 
 
 @kernel
-def _of_chunk(
-    rates: Floats,
-    slope: Floats,
-    time: Any,
-    v: Floats,
-    seen: Floats,
-    pre: Floats,
-    missing: bool,
-    gradient: Floats,
-) -> None:
-    """Add one block's share to the gradient of a chunk; v holds the suffixes at its end."""
-    size, ranks = pre.size, pre.size // _PAIR
-    for d in range(slope.size - 1, -1, -1):
-        x, q, p = race.arrival(rates[d], time)
-        race.keep(seen, d * SEEN, x, q, p)
-        stay, move = race.moves(q, p, missing)
-        _back(v, (d + 1) * size, d * size, ranks, stay, move, lanes.fill(slope[d]) * x * q)
-    for d in range(slope.size):
-        x, q, p = race.recall(seen, d * SEEN)
-        g, f = lanes.fill(slope[d]), x * q
-        stay, move = race.moves(q, p, missing)
-        change, chosen = _forth(pre, v, (d + 1) * size, ranks, stay, move, g * f)
-        own = g * (lanes.fill(1.0) - x)
-        if missing:  # an arrival is one less of those that are counted
-            change = lanes.fill(0.0) - change
-        gradient[d] += lanes.total(f * lanes.multiply_add(own, chosen, change))
+def _share(g: float, x: Any, q: Any, other: Any, other_gf: Any, sums: Any, missing: bool) -> float:
+    """One block's share of the derivative in the score of one of a pair."""
+    first, second, level, shifted = sums
+    stay, move = other
+    change = lanes.multiply_add(move, second, stay * first)
+    change = lanes.multiply_add(other_gf, shifted - level, change)
+    if missing:  # an arrival is one less of those that are counted
+        change = lanes.fill(0.0) - change
+    others = lanes.multiply_add(move, shifted, stay * level)
+    own = lanes.fill(g) * (lanes.fill(1.0) - x)
+    return float(lanes.total(x * q * lanes.multiply_add(own, others, change)))
 
 
 @kernel
-def _centred(slopes: Floats) -> Floats:
+def _keep_chunk(space: Space, time: Any, sweep: Sweep, start: int, stop: int) -> None:
+    """The suffixes of a chunk, backwards from those at its end, which v holds."""
+    work, size = space.work, sweep.size
+    seen, v = space.seen - 2 * start * SEEN, space.v - start * size
+    for pair in range(stop - 1, start - 1, -1):
+        x, q, p = race.arrive(space, 2 * pair, time)
+        race.keep(work, seen + 2 * pair * SEEN, x, q, p)
+        other_x, other_q, other_p = race.arrive(space, 2 * pair + 1, time)
+        race.keep(work, seen + (2 * pair + 1) * SEEN, other_x, other_q, other_p)
+        one = race.moves(q, p, sweep.missing)
+        other = race.moves(other_q, other_p, sweep.missing)
+        gf = _weighted(space, 2 * pair, x, q)
+        other_gf = _weighted(space, 2 * pair + 1, other_x, other_q)
+        chosen, chances = _choosing(one, gf, other, other_gf), race.product(one, other)
+        _back(work, v + (pair + 1) * size, v + pair * size, size, chances, chosen)
+
+
+@kernel
+def _add_chunk(space: Space, sweep: Sweep, start: int, stop: int) -> None:
+    """Add one block's share to the gradient of a chunk whose suffixes are kept."""
+    work, size, missing = space.work, sweep.size, sweep.missing
+    seen, v = space.seen - 2 * start * SEEN, space.v - start * size
+    for pair in range(start, stop):
+        d = 2 * pair
+        x, q, p = race.recall(work, seen + d * SEEN)
+        other_x, other_q, other_p = race.recall(work, seen + (d + 1) * SEEN)
+        one, other = race.moves(q, p, missing), race.moves(other_q, other_p, missing)
+        gf = _weighted(space, d, x, q)
+        other_gf = _weighted(space, d + 1, other_x, other_q)
+        chosen, chances = _choosing(one, gf, other, other_gf), race.product(one, other)
+        sums = _forth(work, space.pre, v + (pair + 1) * size, size, chances, chosen)
+        g, other_g = work[space.slope + d], work[space.slope + d + 1]
+        work[space.sums + d] += _share(g, x, q, other, other_gf, sums, missing)
+        work[space.sums + d + 1] += _share(other_g, other_x, other_q, one, gf, sums, missing)
+
+
+@kernel
+def _centre(slopes: Floats, space: Space) -> None:
     """Slopes around 0: less is rounded, and equal slopes give a gradient of exactly 0.
 
     Exposures have a fixed sum, so a constant in the slopes changes nothing.
@@ -128,51 +190,38 @@ def _centred(slopes: Floats) -> Floats:
     low, high = slopes[0], slopes[0]
     for slope in slopes:
         low, high = min(low, slope), max(high, slope)
-    around = np.empty(slopes.size)
-    for d in range(slopes.size):
-        around[d] = slopes[d] - (low / 2 + high / 2)
-    return around
+    for d in range(race.padded_length(slopes.size)):
+        centred = slopes[d] - (low / 2 + high / 2) if d < slopes.size else 0.0
+        space.work[space.slope + d] = centred
 
 
 @kernel
-def _of_query(
-    scores: Floats, weights: Floats, slopes: Floats, grid: Grid, gradient: Floats
-) -> None:
-    slope = _centred(slopes)
-    documents = scores.size
+def _of_query(scores: Floats, weights: Floats, grid: Grid, space: Space) -> None:
+    """Fill the sums of a space, whose slopes are given, with the gradient of a query."""
+    documents, work = scores.size, space.work
     most = min(weights.size, documents)
-    padded, origin, blocks, step = race.prepare(scores, most, grid)
-    rates, every_pre = race.room(padded.size), race.room(most * _PAIR)
-    longest = race.chunk_length(documents, (most * _PAIR + SEEN) // W)
-    every_end = race.room((documents // longest + 1) * most * _PAIR)
-    v, seen = race.kept_room(documents, 2 * most), race.kept_room(documents, SEEN // W)
-    for block in range(blocks):
-        first = grid.left + (block * W + 0.5) * step
-        centre, half, time, weight = race.block_of_nodes(first, step, origin)
-        race.rates_at(padded, centre, rates)
-        if race.quiet(rates, documents, half, grid.tolerance):
+    plan = race.begin(scores, most, grid, space)
+    for block in range(plan.blocks):
+        counts, missing, time, weight = race.look(space, plan, block, documents, most)
+        if counts == 0:
             continue
-        ranks, missing = bands.band(rates, documents, half, most, grid.tolerance)
-        if ranks == 0:
-            continue
-        size = ranks * _PAIR
-        chunk = race.chunk_length(documents, (size + SEEN) // W)
-        chunks = (documents + chunk - 1) // chunk
-        ends, pre = every_end[: chunks * size], every_pre[:size]
-        for a in range(ranks):
-            at, w = a * _PAIR, bands.weight_of(weights, documents, a, missing)
-            lanes.store(ends, ends.size - size + at, lanes.fill(0.0))
-            lanes.store(ends, ends.size - size + at + W, weight * lanes.fill(w))
-            lanes.store(pre, at, lanes.fill(1.0 if a == 0 else 0.0))
-            lanes.store(pre, at + W, lanes.fill(0.0))
-        _ends_of_chunks(rates[:documents], slope, chunk, time, ends, ranks, missing)
-        for number in range(chunks):
-            start, stop = number * chunk, min(documents, (number + 1) * chunk)
-            race.copy(ends, number * size, v, (stop - start) * size, size)
-            _of_chunk(
-                rates[start:stop], slope[start:stop], time, v, seen, pre, missing,
-                gradient[start:stop],
-            )  # fmt: skip
+        sweep = race.make_sweep(documents, counts * _BOTH, missing)
+        pairs, chunk, size = sweep.pairs, sweep.chunk, sweep.size
+        last = (pairs - 1) // chunk
+        for a in range(counts):
+            w = bands.weight_of(weights, documents, a, missing)
+            end, start = space.ends + last * size + a * _BOTH, space.pre + a * _BOTH
+            lanes.store(work, end, lanes.fill(0.0))
+            lanes.store(work, end + W, weight * lanes.fill(w))
+            lanes.store(work, start, lanes.fill(1.0 if a == 0 else 0.0))
+            lanes.store(work, start + W, lanes.fill(0.0))
+        _find_ends(space, time, sweep)
+        for number in range(last + 1):
+            start, stop = number * chunk, min(pairs, (number + 1) * chunk)
+            end = space.v + (stop - start) * size
+            race.copy(work, space.ends + number * size, work, end, size)
+            _keep_chunk(space, time, sweep, start, stop)
+            _add_chunk(space, sweep, start, stop)
 
 
 @parallel_kernel
@@ -181,19 +230,25 @@ def _of_queries(
     stop: int,
     scores: Floats,
     weights: Floats,
-    slope: Floats,
+    slopes: Floats,
     offsets: Ints,
-    grid: Grid,
+    grids: Floats,
     gradient: Floats,
 ) -> None:
+    longest = nodes.longest(offsets[start : stop + 1])
+    space = race.make_space(longest, race.counts_of(weights.size, longest) * _BOTH)
     for query in range(start, stop):
         first, last = offsets[query], offsets[query + 1]
         if last > first:
-            _of_query(scores[first:last], weights, slope[first:last], grid, gradient[first:last])
+            grid = nodes.grid_of(grids, last - first)
+            _centre(slopes[first:last], space)
+            _of_query(scores[first:last], weights, grid, space)
+            race.copy_sums(space, gradient, first, last)
 
 
-def gradients(scores: Floats, weights: Floats, slope: Floats, offsets: Ints, grid: Grid) -> Floats:
+def gradients(scores: Floats, weights: Floats, slope: Floats, offsets: Ints, tol: float) -> Floats:
     """Gradient in the score of each document of all queries."""
     gradient = np.zeros(scores.size)
-    _of_queries(offsets.size - 1, scores, weights, slope, offsets, grid, gradient)
+    grids = nodes.grids(tol, weights.size, 1, offsets)
+    _of_queries(offsets.size - 1, scores, weights, slope, offsets, grids, gradient)
     return gradient

@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import gammaln, loggamma
 
-from saferank._core.flat import Floats
+from saferank._core.flat import Floats, Ints
 from saferank._core.kernels import kernel
 from saferank.errors import require
 from saferank.plackett_luce import lanes
@@ -48,12 +48,41 @@ class Grid(NamedTuple):
     rho: float
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def grid(tol: float, ranks: int, order: int) -> Grid:
     """The grid for exposures (`order` 0) or their gradient (1) right to `tol`, at weights <= 1."""
     require(1e-13 <= tol <= 0.1, "tol", "in [1e-13, 0.1]", tol)
     share = tol / 4
     return Grid(share, _left_end(share), _step(tol, ranks + order), _waiting(share, ranks))
+
+
+def grids(tol: float, k: int, order: int, offsets: Ints) -> Floats:
+    """The grid of each number of ranks that queries have: row r for r ranks, up to k.
+
+    A query's own ranks decide, of which it has no more than documents: nothing beside it changes a
+    bit, and ranks that no document can have cost nothing.
+    """
+    rows = np.zeros((k + 1, len(Grid._fields)))
+    for ranks in np.unique(np.minimum(np.diff(offsets), k)):
+        if ranks > 0:
+            rows[ranks] = grid(tol, int(ranks), order)
+    return rows
+
+
+@kernel
+def grid_of(grids: Floats, documents: int) -> Grid:
+    """The grid of a query from those by number of ranks."""
+    row = grids[min(grids.shape[0] - 1, documents)]
+    return Grid(row[0], row[1], row[2], row[3])
+
+
+@kernel
+def longest(offsets: Ints) -> int:
+    """The number of documents of the longest query."""
+    most = 0
+    for query in range(offsets.size - 1):
+        most = max(most, offsets[query + 1] - offsets[query])
+    return most
 
 
 def _left_end(tolerance: float) -> float:

@@ -1,4 +1,4 @@
-r"""The race behind Plackett-Luce, at eight times side by side: what both kernels are made of.
+r"""The race behind Plackett-Luce, at eight times side by side: what the kernels are made of.
 
 Document d arrives at :math:`T_d \sim Exp(\lambda_d)`, :math:`\lambda = e^s`, and its rank is 1 plus
 the number of others that came before it. At one time t, with :math:`x_d = \lambda_d t`,
@@ -6,18 +6,25 @@ the number of others that came before it. At one time t, with :math:`x_d = \lamb
 
 - suffix, carries the weights backwards: v_j[a] = q_j v_{j+1}[a] + p_j v_{j+1}[a+1], v_D = w;
 - prefix, counts the arrivals: pre_{j+1}[a] = q_j pre_j[a] + p_j pre_j[a-1], pre_0 = (1, 0, ...).
+
+Both pass over two documents at a time, by the product
+
+.. math:: (q_1 + p_1 z)(q_2 + p_2 z) = e_0 + e_1 z + e_2 z^2 ,
+
+so that half as many states are read and written. Where missing documents are counted (`bands`), q
+and p change places: a document *stays* or *moves* the count.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from saferank._core.flat import Floats
 from saferank._core.kernels import kernel
-from saferank.plackett_luce import lanes, nodes
+from saferank.plackett_luce import bands, lanes, nodes
 from saferank.plackett_luce.nodes import Grid
 
 W = lanes.WIDTH
@@ -25,7 +32,54 @@ SEEN = 3 * W
 """Doubles in which a document's x, q and p are kept between the two sweeps."""
 
 _KEPT_LANES = 6144  # of 64 bytes, between the two sweeps: within the second-level cache
+_FEWEST_PAIRS = 8
 _ARRIVED = 60.0  # exp(-60) is as good as 0, and exact zeros are faster than the tiniest numbers
+
+
+class Space(NamedTuple):
+    """One array that queries are computed in, one after another, and where in it what lies.
+
+    One array, as each that a kernel is handed is counted in and out again.
+    """
+
+    work: Floats
+    scores: int
+    rates: int
+    slope: int
+    sums: int
+    """Of each document, over all blocks of nodes: what is computed."""
+    times: int
+    pre: int
+    seen: int
+    ends: int
+    v: int
+
+
+class Plan(NamedTuple):
+    """What the blocks of nodes of a query have in common."""
+
+    origin: float
+    """Log of the sum of the rates."""
+    blocks: int
+    step: float
+    left: float
+    tolerance: float
+    late: float
+    """A document whose rate times t is less has no share in exposures worth counting,"""
+    early: float
+    """and one for which it is more has arrived."""
+
+
+class Sweep(NamedTuple):
+    """How the documents of a query are swept over in one block."""
+
+    pairs: int
+    chunk: int
+    """Pairs whose states are kept at a time."""
+    size: int
+    """Doubles of a state."""
+    missing: bool
+    """Whether missing documents are counted."""
 
 
 @kernel
@@ -37,22 +91,54 @@ def room(count: int) -> Floats:
 
 
 @kernel
-def chunk_length(documents: int, lanes_each: int) -> int:
-    """Documents whose sweep is kept at a time."""
-    return min(documents, max(16, _KEPT_LANES // lanes_each))
+def padded_length(documents: int) -> int:
+    """Documents and as many more as fill the last eight."""
+    return (documents + W - 1) // W * W
 
 
 @kernel
-def kept_room(documents: int, lanes_each: int) -> Floats:
-    """Space for what a chunk keeps, and one more, with up to so many lanes per document."""
-    most = max(_KEPT_LANES, 16 * lanes_each)
-    return room((min(most, documents * lanes_each) + lanes_each) * W)
+def pairs_of(documents: int) -> int:
+    """Pairs of documents, where an odd one has none beside it."""
+    return (documents + 1) // 2
 
 
 @kernel
-def prepare(scores: Floats, ranks: int, grid: Grid) -> Any:
-    """Padded scores from 0 down; log of the sum of their rates; blocks of nodes; step in y."""
-    padded = room((scores.size + W - 1) // W * W)
+def chunk_length(pairs: int, state: int) -> int:
+    """Pairs of documents whose sweep is kept at a time, with `state` doubles each."""
+    return min(pairs, max(_FEWEST_PAIRS, _KEPT_LANES * W // (state + 2 * SEEN)))
+
+
+@kernel
+def counts_of(ranks: int, documents: int) -> int:
+    """Counts of arrivals that a sweep has room for: at least two."""
+    return max(2, min(ranks, documents))
+
+
+@kernel
+def make_sweep(documents: int, size: int, missing: bool) -> Sweep:
+    """The sweep with states of so many doubles."""
+    pairs = pairs_of(documents)
+    return Sweep(pairs, chunk_length(pairs, size), size, missing)
+
+
+@kernel
+def make_space(documents: int, state: int) -> Space:
+    """Space for queries of up to so many documents, with up to `state` doubles per sweep."""
+    padded, pairs = padded_length(documents), pairs_of(documents)
+    kept = max(_KEPT_LANES * W, _FEWEST_PAIRS * (state + 2 * SEEN))
+    chunks = (pairs - 1) // max(1, chunk_length(pairs, state)) + 1
+    times = 4 * padded
+    pre = times + W
+    seen = pre + state
+    ends = seen + min(kept, pairs * 2 * SEEN)
+    v = ends + chunks * state
+    work = room(v + min(kept, pairs * state) + state)
+    return Space(work, 0, padded, 2 * padded, 3 * padded, times, pre, seen, ends, v)
+
+
+@kernel
+def prepare(scores: Floats, ranks: int, grid: Grid, padded: Floats) -> Plan:
+    """Put the scores from 0 down into `padded`, and see how many nodes they need."""
     for index in range(padded.size):
         padded[index] = scores[index] if index < scores.size else -np.inf
     last = nodes.close_gaps(padded, nodes.fastest(scores, ranks))
@@ -61,42 +147,82 @@ def prepare(scores: Floats, ranks: int, grid: Grid) -> Any:
     end = math.log(grid.rho / rest) - last + origin
     window = end + math.exp(nodes.BEND - end) - grid.left
     blocks = math.ceil(window / (grid.step * W))
-    return padded, origin, blocks, window / (blocks * W)
+    late = 1e-6 * grid.tolerance / scores.size
+    early = 20.0 + math.log(scores.size / grid.tolerance)
+    step = window / (blocks * W)
+    return Plan(origin, blocks, step, grid.left, grid.tolerance, late, early)
 
 
 @kernel
-def block_of_nodes(first: float, step: float, origin: float) -> Any:
-    """Eight nodes from y = `first` on: centre of log t, half its width, t / centre, weights."""
-    ends = room(W)
+def begin(scores: Floats, ranks: int, grid: Grid, space: Space) -> Plan:
+    """Prepare a query in a space: its scores, sums of 0."""
+    padded = padded_length(scores.size)
+    for d in range(padded):
+        space.work[space.sums + d] = 0.0
+    return prepare(scores, ranks, grid, space.work[space.scores : space.scores + padded])
+
+
+@kernel
+def copy_sums(space: Space, target: Floats, first: int, last: int) -> None:
+    """target[first:last] = what was computed of a query."""
+    for d in range(last - first):
+        target[first + d] = space.work[space.sums + d]
+
+
+@kernel
+def block_of_nodes(plan: Plan, block: int, work: Floats, at: int) -> Any:
+    """Eight nodes: centre of log t, half its width, t / centre, weights; by way of work[at:]."""
+    first = plan.left + (block * W + 0.5) * plan.step
     for lane in range(W):
-        ends[lane] = first + lane * step
-    y = lanes.load(ends, 0)
+        work[at + lane] = first + lane * plan.step
+    y = lanes.load(work, at)
     curve, _ = lanes.decay(lanes.between(-700.0, y - lanes.fill(nodes.BEND), 700.0))
-    tau = y - curve - lanes.fill(origin)
-    lanes.store(ends, 0, tau)
-    centre, half = (ends[0] + ends[W - 1]) / 2, (ends[W - 1] - ends[0]) / 2
+    tau = y - curve - lanes.fill(plan.origin)
+    lanes.store(work, at, tau)
+    early, late = work[at], work[at + W - 1]
+    centre, half = (early + late) / 2, (late - early) / 2
     time, _ = lanes.decay(lanes.fill(centre) - tau)
-    return centre, half, time, (curve + lanes.fill(1.0)) * lanes.fill(step)
+    return centre, half, time, (curve + lanes.fill(1.0)) * lanes.fill(plan.step)
 
 
 @kernel
-def rates_at(scores: Floats, centre: float, rates: Floats) -> None:
-    """exp(score + centre), kept within what a double can hold."""
-    for start in range(0, scores.size, W):
-        behind = lanes.fill(-centre) - lanes.load(scores, start)
+def rates_at(scores: Floats, at: int, centre: float, rates: Floats) -> None:
+    """exp(score + centre) of the scores from `at` on, kept within what a double can hold."""
+    for start in range(0, rates.size, W):
+        behind = lanes.fill(-centre) - lanes.load(scores, at + start)
         rate, _ = lanes.decay(lanes.between(-690.0, behind, 690.0))
         lanes.store(rates, start, rate)
 
 
 @kernel
-def quiet(rates: Floats, documents: int, half: float, tolerance: float) -> bool:
+def quiet(rates: Floats, documents: int, half: float, plan: Plan) -> bool:
     """Whether no document can arrive in a block: each is there already or comes much later."""
-    late = 1e-6 * tolerance / documents * math.exp(-half)
-    early = (20.0 + math.log(documents / tolerance)) * math.exp(half)
+    widest = math.exp(half)
+    late, early = plan.late / widest, plan.early * widest
     active = 0
     for rate in rates[:documents]:
         active += late < rate < early
     return active == 0
+
+
+@kernel
+def look(space: Space, plan: Plan, block: int, documents: int, ranks: int) -> Any:
+    """Rates at a block of times: how many counts matter, which are counted, times, weights.
+
+    Where no count matters the block adds nothing. Those that only fill up the last pair stay as
+    they are, whatever is counted.
+    """
+    work, padded = space.work, padded_length(documents)
+    centre, half, time, weight = block_of_nodes(plan, block, work, space.times)
+    rates = work[space.rates : space.rates + padded]
+    rates_at(work, space.scores, centre, rates)
+    counts, missing = 0, False
+    if not quiet(rates, documents, half, plan):
+        counts, missing = bands.band(rates, documents, half, ranks, plan.tolerance)
+        counts = 2 if counts == 1 else counts
+    for index in range(documents, padded):
+        rates[index] = 1e300 if missing else 0.0
+    return counts, missing, time, weight
 
 
 @kernel
@@ -113,6 +239,13 @@ def moves(q: Any, p: Any, missing: bool) -> Any:
     if missing:
         return p, q
     return q, p
+
+
+@kernel
+def product(one: Any, other: Any) -> Any:
+    """The chances that two documents add 0, 1 and 2, from those (stay, move) of each."""
+    both = lanes.multiply_add(one[0], other[1], one[1] * other[0])
+    return one[0] * other[0], both, one[1] * other[1]
 
 
 @kernel
@@ -134,3 +267,9 @@ def copy(source: Floats, start: int, target: Floats, place: int, count: int) -> 
     """target[place : place + count] = source[start : start + count]."""
     for step in range(0, count, W):
         lanes.store(target, place + step, lanes.load(source, start + step))
+
+
+@kernel
+def arrive(space: Space, d: int, time: Any) -> Any:
+    """x, q and p of document d at the times of the block."""
+    return arrival(space.work[space.rates + d], time)

@@ -19,7 +19,7 @@ import numpy as np
 
 from saferank._core.flat import Floats, Ints
 from saferank._core.kernels import kernel, parallel_kernel
-from saferank.plackett_luce import lanes, race
+from saferank.plackett_luce import lanes, nodes, race
 from saferank.plackett_luce.nodes import Grid
 from saferank.plackett_luce.race import SEEN, W
 
@@ -126,16 +126,16 @@ def _split(rates: Floats, latest: float, slow: Ints, fast: Ints) -> tuple[int, i
 def _of_query(scores: Floats, grid: Grid, table: Floats) -> None:
     documents = scores.size
     ranks = min(table.shape[1], documents)
-    padded, origin, blocks, step = race.prepare(scores, ranks, grid)
+    padded = race.room(race.padded_length(documents))
+    plan = race.prepare(scores, ranks, grid, padded)
     rates, seen = race.room(padded.size), race.room(documents * SEEN)
     products, whole = race.room((_levels(documents) + 1) * ranks * W), race.room(ranks * W)
     slow, fast = np.empty(documents, dtype=np.int64), np.empty(documents, dtype=np.int64)
     times = race.room(W)
-    for block in range(blocks):
-        first = grid.left + (block * W + 0.5) * step
-        centre, half, time, weight = race.block_of_nodes(first, step, origin)
-        race.rates_at(padded, centre, rates)
-        if race.quiet(rates, documents, half, grid.tolerance):
+    for block in range(plan.blocks):
+        centre, half, time, weight = race.block_of_nodes(plan, block, times, 0)
+        race.rates_at(padded, 0, centre, rates)
+        if race.quiet(rates, documents, half, plan):
             continue
         for d in range(documents):
             race.keep(seen, d * SEEN, *race.arrival(rates[d], time))
@@ -157,13 +157,12 @@ def _of_queries(
     for query in range(start, stop):
         first, last = offsets[query], offsets[query + 1]
         if last > first:
-            own = grids[min(table.shape[1], last - first)]
-            grid = Grid(own[0], own[1], own[2], own[3])
+            grid = nodes.grid_of(grids, last - first)
             _of_query(scores[first:last], grid, table[first:last])
 
 
-def rank_tables(scores: Floats, k: int, offsets: Ints, grids: Floats) -> Floats:
-    """P(document at rank) of all documents, documents x k; `grids` are by number of ranks."""
-    table = np.zeros((scores.size, k))
+def rank_tables(scores: Floats, k: int, offsets: Ints, tol: float) -> Floats:
+    """P(document at rank) of all documents, documents x k."""
+    table, grids = np.zeros((scores.size, k)), nodes.grids(tol, k, 0, offsets)
     _of_queries(offsets.size - 1, scores, offsets, grids, table)
     return np.maximum(table, 0.0)

@@ -9,7 +9,6 @@ import numpy as np
 from saferank._core.flat import Floats, Ints
 from saferank.errors import require
 from saferank.evaluation.scored_policies import Deployed
-from saferank.plackett_luce import nodes
 from saferank.plackett_luce.exact import TOLERANCE as EXACT
 from saferank.plackett_luce.exact import deterministic_exposure
 from saferank.plackett_luce.exposures import exposures
@@ -140,10 +139,10 @@ class OneQuery:
         if self.ways == ("sampled", "sampled"):
             both = np.concatenate([self.new, self.old])
             cuts = np.array([0, size, 2 * size])
-            omega = exposures(both, weights, cuts, nodes.grid(EXACT, weights.size, 0))
+            omega = exposures(both, weights, cuts, EXACT)
             return omega[:size], omega[size:]
         each = [
-            exposures(scores, weights, self.cuts, nodes.grid(EXACT, weights.size, 0))
+            exposures(scores, weights, self.cuts, EXACT)
             if way == "sampled"
             else deterministic_exposure(scores, weights, self.cuts)
             for scores, way in zip((self.new, self.old), self.ways, strict=True)
