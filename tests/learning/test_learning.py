@@ -64,6 +64,7 @@ def test_delta_one_from_production_never_moves_a_bit(method, production, counts)
     )
     for before, after in zip(parameters(production), parameters(ranker), strict=True):
         assert torch.equal(before, after)
+    assert ranker.provenance.history["steps"] == [0, 20]  # one pass tells, of at most 60 steps
 
 
 def test_delta_one_on_top_of_production_scores_never_moves_a_bit(counts):

@@ -52,6 +52,11 @@ class Adam:
             parameter.add_(part.view(parameter.shape).to(parameter))
             start += parameter.numel()
 
+    @property
+    def moved(self) -> bool:
+        """Whether any gradient so far was not 0."""
+        return bool(self.first.any() or self.second.any())
+
     def forget_direction(self) -> None:
         """Start again from elsewhere: where the parameters were going no longer counts."""
         self.first.zero_()

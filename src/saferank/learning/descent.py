@@ -220,7 +220,17 @@ class Training:
 
     def _finished(self) -> bool:
         waited = len(self.history.values) - 1 - self.history.best()
-        return waited >= self.settings.patience or self.falls > self.settings.rate_falls
+        over = waited >= self.settings.patience or self.falls > self.settings.rate_falls
+        return over or self._stands_still()
+
+    def _stands_still(self) -> bool:
+        """Whether a whole pass had no gradient at all: no step will ever change anything.
+
+        PRPO with delta 1 has none at production. Where the rate never falls, passes are compared
+        step by step, and go on.
+        """
+        passed = len(self.history.values) > 1 and self.settings.rate_falls > 0
+        return passed and not self.adam.moved
 
     def _step(self, queries: Ints) -> None:
         data = self.train.data
