@@ -10,7 +10,7 @@ import saferank as sr
 from saferank.data import RankingData
 from saferank.errors import InputError
 from saferank.safety import Certificate, Promise, certify
-from saferank.safety.losses import largest_within, worst_loss
+from saferank.safety.losses import Views, largest_within, query_facts, worst_loss
 
 W = np.array([1.0, 0.6, 0.3])
 
@@ -52,6 +52,27 @@ def test_curve_is_the_definition_on_enumerated_exposures(seed):
         assert found.curve.worst[point] == pytest.approx(max(np.divide(eta, total)), abs=1e-9)
     ratios = [min(1, *(np.divide(a, b))) for a, b in zip(after, before, strict=True)]
     assert found.distribution.ratio[0] == pytest.approx(min(ratios), rel=1e-7)
+
+
+@given(
+    old=st.lists(st.floats(0, 1), min_size=1, max_size=12),
+    new=st.lists(st.floats(0, 1), min_size=12, max_size=12),
+    grid=st.sets(st.floats(0, 1), max_size=20),
+    same=st.booleans(),
+)
+def test_curves_by_pieces_are_sums_over_documents(old, new, grid, same):
+    before = np.array(old)
+    after = before if same else np.array(new[: before.size])
+    points, total = np.array(sorted(grid | {1.0})), max(float(before.sum()), 1e-3)
+    views = Views(
+        np.stack([after, before, 0.5 * (after + before)])[:, None],
+        np.array([0, before.size]), np.array([[total]]), np.array([1e-9]),
+    )  # fmt: skip
+    facts, curves = np.empty((1, 6)), np.empty((1, 2, points.size))
+    query_facts(1, views, (0.9, 0.01), points, facts, curves)
+    for line, policy in enumerate((after, 0.5 * (after + before))):
+        lost = np.maximum(0, points[:, None] * before - policy).sum(axis=1)
+        assert curves[0, line] * total == pytest.approx(np.minimum(lost, points * total), abs=1e-14)
 
 
 def test_no_relevance_beats_the_promise_and_one_attains_it():

@@ -22,7 +22,7 @@ from saferank._core.flat import Floats, Ints
 from saferank.errors import InputError
 from saferank.evaluation.scored_policies import rank_weights
 from saferank.metrics import dcg_weights
-from saferank.policies.production import total_weights
+from saferank.policies.production import chances_of_lists, exposure_of_lists, total_weights
 
 Asked = Literal["auto", "fitted", "any", "dcg"] | npt.ArrayLike
 """The rank weights as they are, every non-increasing examination, DCG's, or weights."""
@@ -67,6 +67,13 @@ class Examination:
         """The rank weights for which the promise is checked, views x ranks."""
         return np.tri(self.weights.size) if self.every else self.weights[None]
 
+    def table(
+        self, scores: Floats, offsets: Ints, *, in_order: bool, filled: Floats | None = None
+    ) -> Floats:
+        """P(document at rank) in rankings drawn from scores, or sorted by them."""
+        ranks = self.weights.size
+        return chances_of_lists(scores, ranks, offsets, in_order=in_order, filled=filled)
+
     def exposure(self, table: Floats) -> Floats:
         """Exposures with the rank weights by P(document at rank).
 
@@ -82,8 +89,8 @@ class Examination:
         return self.exposure(table)[None]
 
     def by_exposure(self) -> Examination:
-        """The same for policies that are given by their exposures alone."""
-        return ByExposure(self.weights, source=self.source)
+        """The same for policies that are given by their exposures alone, where those suffice."""
+        return self if self.every else ByExposure(self.weights, source=self.source)
 
     def totals(self, offsets: Ints, filled: Floats | None = None) -> Floats:
         """Z of each query by each view: queries x views."""
@@ -111,6 +118,14 @@ class ByExposure(Examination):
     In place of P(document at rank) is the exposure, documents x 1. It is all that a promise for
     given rank weights depends on, takes half the time, and tells nothing to serve by.
     """
+
+    def table(
+        self, scores: Floats, offsets: Ints, *, in_order: bool, filled: Floats | None = None
+    ) -> Floats:
+        """Exposures in rankings drawn from scores, or sorted by them."""
+        return exposure_of_lists(scores, self.weights, offsets, in_order=in_order, filled=filled)[
+            :, None
+        ]
 
     def exposure(self, table: Floats) -> Floats:
         """The exposures themselves."""

@@ -29,7 +29,7 @@ from saferank.evaluation.scored_policies import (
     rank_weights,
     scores_of,
 )
-from saferank.policies.production import chances_of_lists, check_kind
+from saferank.policies.production import check_kind
 from saferank.safety.drawing import SALT, chances, draw
 from saferank.safety.examination import Asked, Examination
 from saferank.safety.guard_blocks import Block, join
@@ -142,7 +142,7 @@ class Guard:
         Of a mixture it is lambda, the probability of serving the new ranker.
         """
         shares = np.empty(data.queries)
-        for block in self._blocks(data):
+        for block in self._blocks(data, self._exposure_rule(data)):
             shares[block.part.queries] = block.serve().kept
         return shares
 
@@ -155,11 +155,18 @@ class Guard:
             raise InputError(
                 "`propensities` are not known: production's own are known from the log only."
             )
-        return self._tables(data)
+        rule = self._rule(data)
+        table = np.zeros((data.documents, rule.examination.weights.size))
+        for block in self._blocks(data, rule):
+            table[block.part.positions] = block.serve().table
+        return table
 
     def exposure(self, data: RankingData) -> Floats:
         """Exposure of each document under the guarded policy."""
-        return self._rule(data).examination.exposure(self._tables(data))
+        rule, omega = self._exposure_rule(data), np.empty(data.documents)
+        for block in self._blocks(data, rule):
+            omega[block.part.positions] = rule.examination.exposure(block.serve().table)
+        return omega
 
     def serves_new(self, data: RankingData, session: str | int) -> npt.NDArray[np.bool_]:
         """Whether a session gets the new ranker, of each query: always the same answer.
@@ -192,7 +199,9 @@ class Guard:
         require(k >= 1, "k", "at least 1", k)
         ways = (self.deployed, self.production_deployed)
         if self._is_best:
-            rankings = [block.draw(self.salt, session, k) for block in self._blocks(data)]
+            rankings = [
+                block.draw(self.salt, session, k) for block in self._blocks(data, self._rule(data))
+            ]
             new = join(rankings, data, k)
             if not self.mixes:
                 return new
@@ -283,19 +292,21 @@ class Guard:
         gain: npt.ArrayLike | None = None,
     ) -> GuardReport:
         """How often the guard steps in, and what it costs where gains of documents are known."""
-        weights = self._rule(data).examination.weights
+        rule = self._exposure_rule(data)
+        exposure = rule.examination.exposure
         shares = query_shares(traffic, data.queries)
         gains = None if gain is None else flat.check_values("gain", gain, data.offsets)
         mixing, steps_in = np.empty(data.queries), np.empty(data.queries, dtype=np.bool_)
         added, lost = np.zeros(data.queries), np.zeros(data.queries)
-        for block in self._blocks(data):
+        for block in self._blocks(data, rule):
             own, offsets, served = block.part.queries, block.part.data.offsets, block.serve()
             mixing[own], steps_in[own] = served.kept, served.steps_in
             if gains is not None:
                 worth = gains[block.part.positions]
-                added[own] = flat.query_sums(((block.new - block.old) @ weights) * worth, offsets)
-                given_up = ((block.new - served.table) @ weights) * worth
-                lost[own] = flat.query_sums(given_up, offsets)
+                omega = exposure(block.new)
+                gained, given_up = omega - exposure(block.old), omega - exposure(served.table)
+                added[own] = flat.query_sums(gained * worth, offsets)
+                lost[own] = flat.query_sums(given_up * worth, offsets)
         return GuardReport(
             promise=self.promise,
             queries=data.queries,
@@ -321,31 +332,30 @@ class Guard:
     def _rule(self, data: RankingData) -> GuardRule:
         return self._rule_for(rank_weights(self.weights, *self._policies(data)))
 
+    def _exposure_rule(self, data: RankingData) -> GuardRule:
+        """The rule where exposures are all that is asked for.
+
+        The best policy is that of the tables which rankings are drawn by, to the bit: of documents
+        with equal gains rounding decides.
+        """
+        rule = self._rule(data)
+        return rule if self._is_best else rule.by_exposure()
+
     def _rule_for(self, weights: Floats) -> GuardRule:
         looking = Examination.of(self.examination, weights)
         mode: Mode = "constant" if self.blind else self.mode
         return GuardRule(self.promise, looking, mode, self.holdout)
 
-    def _blocks(self, data: RankingData) -> Iterator[Block]:
-        (new, old), rule = self._policies(data), self._rule(data)
+    def _blocks(self, data: RankingData, rule: GuardRule) -> Iterator[Block]:
+        """Some queries after another, both policies as the rule's examination goes by them."""
+        new, old = self._policies(data)
         gains = None if self.gains is None else check_policy(self.gains, data, "gains")
-        weights = rule.examination.weights
+        looking, ways = rule.examination, (self.deployed, self.production_deployed)
         for part in parts(data):
-            offsets = part.data.offsets
             shown = scores_of(old, part, "production") / self.production_temperature
             after, before = (
-                chances_of_lists(scores, weights.size, offsets, in_order=way == "sorted")
-                for scores, way in (
-                    (scores_of(new, part, "new"), self.deployed),
-                    (shown, self.production_deployed),
-                )
+                looking.table(scores, part.data.offsets, in_order=way == "sorted")
+                for scores, way in zip((scores_of(new, part, "new"), shown), ways, strict=True)
             )
-            own = rule.examination.exposure(after)
-            worth = own if gains is None else scores_of(gains, part, "gains")
+            worth = looking.exposure(after) if gains is None else scores_of(gains, part, "gains")
             yield Block(part, rule, after, before, worth)
-
-    def _tables(self, data: RankingData) -> Floats:
-        table = np.zeros((data.documents, self._rule(data).examination.weights.size))
-        for block in self._blocks(data):
-            table[block.part.positions] = block.serve().table
-        return table

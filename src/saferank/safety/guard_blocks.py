@@ -15,7 +15,10 @@ from saferank.safety.guarded import Guarded, GuardRule
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Some queries: P(document at rank) of the new ranker and of production, and gains."""
+    """Some queries: P(document at rank) of the new ranker and of production, and gains.
+
+    Or exposures, where the rule's examination goes by them: nothing is drawn from those.
+    """
 
     part: Part
     rule: GuardRule

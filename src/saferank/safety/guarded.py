@@ -16,7 +16,7 @@ the mode: there is then something to compare with, and the promise is kept all t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -25,7 +25,7 @@ import numpy.typing as npt
 from saferank._core import flat
 from saferank._core.flat import Floats, Ints
 from saferank.errors import require
-from saferank.evaluation.scored_policies import Deployed, exposure_of
+from saferank.evaluation.scored_policies import Deployed
 from saferank.policies import ProductionPolicy
 from saferank.policies.production import chances_of_lists
 from saferank.safety.best_policy import best_exposures
@@ -67,8 +67,10 @@ def both_tables(
     """
     weights = examination.weights
     if isinstance(examination, ByExposure):
-        own = exposure_of(scores, weights, production.offsets, deployed, production.filled)
-        return own[:, None], production.exposure(weights)[:, None]
+        own = examination.table(
+            scores, production.offsets, in_order=deployed == "sorted", filled=production.filled
+        )
+        return own, production.exposure(weights)[:, None]
     ranks = weights.size
     if production.table is not None:
         ranks = 1 + int(np.flatnonzero(examination.views.any(axis=0)).max(initial=0))
@@ -132,6 +134,10 @@ class GuardRule:
         blind = production.kind in BLIND
         short = production.filled is not None or production.inside is not None
         return cls(promise, examination, "constant" if blind or short else mode, holdout)
+
+    def by_exposure(self) -> GuardRule:
+        """The same rule for policies that are given by their exposures, where those suffice."""
+        return replace(self, examination=self.examination.by_exposure())
 
     @property
     def least_share(self) -> float:

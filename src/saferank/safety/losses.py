@@ -51,16 +51,52 @@ def largest_within(a: Floats, b: Floats, allowed: float) -> float:
     """
     if worst_loss(a, b, 1.0) <= allowed:
         return 1.0
-    bends = np.empty(a.size)
+    bends, bending, count = np.empty(a.size), np.empty(a.size, dtype=np.int64), 0
     for d in range(a.size):
-        bends[d] = b[d] / a[d] if a[d] > 0 else np.inf
+        if a[d] > b[d]:  # others bend beyond 1
+            bends[count], bending[count] = b[d] / a[d], d
+            count += 1
     slope, level = 0.0, 0.0
-    for d in np.argsort(bends):
-        if bends[d] >= 1.0 or slope * bends[d] - level > allowed:
+    for place in np.argsort(bends[:count]):
+        if slope * bends[place] - level > allowed:
             break
-        slope += a[d]
-        level += b[d]
+        slope += a[bending[place]]
+        level += b[bending[place]]
     return min(1.0, max(0.0, (allowed + level) / slope)) if slope > 0 else 1.0
+
+
+@kernel
+def _first_point(a: float, b: float, grid: Floats) -> int:
+    """The first point x of an ascending grid up to 1 with x a > b, where a > b."""
+    point = min(grid.size - 1, int(b / a * (grid.size - 1)))
+    while point > 0 and grid[point - 1] * a > b:
+        point -= 1
+    while grid[point] * a <= b:
+        point += 1
+    return point
+
+
+@kernel
+def _raise_curve(
+    a: Floats, b: Floats, total: float, grid: Floats, pieces: Floats, curve: Floats
+) -> None:
+    """Raise a curve, as shares of the total, to the sum of max(0, x a - b) at each point x.
+
+    The sum is linear between bends: `pieces` (2 x points) takes slope and level that come with each
+    point, so that every document is looked at once. No sum counts for more than x times the total.
+    """
+    pieces[:] = 0.0
+    for d in range(a.size):
+        if a[d] > b[d]:
+            point = _first_point(a[d], b[d], grid)
+            pieces[0, point] += a[d]
+            pieces[1, point] += b[d]
+    slope, level, scale = 0.0, 0.0, 1 / total if total > 0 else 1.0
+    for point in range(grid.size):
+        slope += pieces[0, point]
+        level += pieces[1, point]
+        lost = min(max(0.0, grid[point] * slope - level), grid[point] * total)
+        curve[point] = max(curve[point], scale * lost)
 
 
 @kernel
@@ -88,7 +124,7 @@ def _possible_loss(omega0: Floats, omega: Floats, kappa: float, total: float) ->
 @kernel
 def _facts_of_view(
     views: tuple[Floats, Floats, Floats], total: float, promise: tuple[float, float],
-    tolerance: float, grid: Floats, facts: Floats, curves: Floats,
+    tolerance: float, facts: Floats,
 ) -> None:  # fmt: skip
     new, old, served = views
     keep, slack = promise
@@ -100,11 +136,6 @@ def _facts_of_view(
     facts[RATIO] = min(facts[RATIO], lowest_ratio(new, old, tolerance))
     facts[GUARDED] = max(facts[GUARDED], scale * _possible_loss(old, served, keep, total))
     facts[EXCESS] = max(facts[EXCESS], loss - slack * total - tolerance)
-    for point in range(grid.size):
-        kappa = grid[point]
-        for line, policy in enumerate((new, served)):
-            lost = scale * _possible_loss(old, policy, kappa, total)
-            curves[line, point] = max(curves[line, point], lost)
 
 
 @parallel_kernel
@@ -119,17 +150,19 @@ def query_facts(
     how much eta(keep) exceeds the slack.
     """
     exposures, offsets, totals, tolerances = views
+    pieces = np.empty((2, grid.size))
     for query in range(start, stop):
         first, last = offsets[query], offsets[query + 1]
         facts[query, LOSS], facts[query, LARGEST], facts[query, GUARDED] = 0.0, 0.0, 0.0
         facts[query, KEPT], facts[query, RATIO], facts[query, EXCESS] = 1.0, 1.0, -np.inf
         curves[query] = 0.0
         for view in range(totals.shape[1]):
-            both = exposures[0, view, first:last], exposures[1, view, first:last]
-            _facts_of_view(
-                (both[0], both[1], exposures[2, view, first:last]), totals[query, view], promise,
-                tolerances[view], grid, facts[query], curves[query],
-            )  # fmt: skip
+            new, old = exposures[0, view, first:last], exposures[1, view, first:last]
+            served = exposures[2, view, first:last]
+            total = totals[query, view]
+            _facts_of_view((new, old, served), total, promise, tolerances[view], facts[query])
+            _raise_curve(old, new, total, grid, pieces, curves[query, 0])
+            _raise_curve(old, served, total, grid, pieces, curves[query, 1])
 
 
 def blind_share(keep: float, slack: float) -> float:

@@ -83,9 +83,8 @@ class Comparison:
         facts, kept = np.empty((queries, EXCESS + 1)), np.empty(queries)
         steps_in, gains = np.empty(queries, dtype=np.bool_), np.zeros((2, queries))
         mean, worst = np.zeros((2, GRID.size)), np.zeros(GRID.size)
-        floors, rule = self._floors(), self.rule
-        if floors is None and not rule.examination.every:
-            rule = replace(rule, examination=rule.examination.by_exposure())
+        floors = self._floors()
+        rule = self.rule.by_exposure() if floors is None else self.rule
         with bar("Certifying", queries) as advance:
             for part in parts(self.data):
                 own = part.queries
