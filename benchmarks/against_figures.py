@@ -18,7 +18,7 @@ from dataclasses import fields
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -291,7 +291,7 @@ def _serve() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever is printed is no answer
     print(Path(sr.__file__).parent.parent, file=answers, flush=True)
-    current, call = "", _nothing
+    current, call = "", cast("Call", _nothing)
     with tempfile.TemporaryDirectory(prefix="saferank-bench-") as folder:
         for number, line in enumerate(sys.stdin):
             name, calls = line.rstrip("\n").split("\t")
