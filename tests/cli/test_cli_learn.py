@@ -39,7 +39,7 @@ def test_learn_writes_a_ranker_with_its_promise(folder, tmp_path):
     assert told["sessions learned from"] == 2000
     assert told["method"] == "keep"
     assert 0 < told["way from production that it allows"] <= 1
-    assert told["queries that keep it by themselves"] == 1
+    assert told["share of queries that keep it by themselves"] == 1
     assert not any("By itself" in note for note in told["notes"])
     assert any("items need that score wherever it is served" in note for note in told["notes"])
     ranker = Ranker.load(tmp_path / "run")
@@ -69,7 +69,7 @@ def test_where_production_sorts_learn_says_that_the_promise_needs_the_guard(fold
         "--production-policy", "sorted", "-o", tmp_path / "run", "--json",
     )  # fmt: skip
     told = json.loads(result.stdout)
-    assert told["queries that keep it by themselves"] < 1
+    assert told["share of queries that keep it by themselves"] < 1
     assert any("serve it with the guard" in note for note in told["notes"])
 
 

@@ -15,6 +15,8 @@ from saferank.estimators.propensities import by_policy
 from saferank.evaluation.fair_exposure import exposure_report, merits_by_clicks
 from saferank.plackett_luce import exposure
 from saferank.policies import ProductionPolicy
+from saferank.safety import assess
+from saferank.safety.rule import Rule
 
 USERS = trust_bias()
 W = USERS.exposure_weights
@@ -90,6 +92,27 @@ def test_merit_by_clicks_covers_the_truth():
             total += 1
     assert inside >= 0.87 * total  # 95 % of 90, four standard errors below
     assert np.mean(widths) < 0.5
+
+
+def test_merit_by_clicks_goes_by_what_made_the_log():
+    data, brands = world()
+    production = ProductionPolicy.sampled(np.zeros(data.documents), data.offsets)
+    scores = np.where(brands == "acme", 1.0, -0.5)
+    made_by = ProductionPolicy.sampled(scores, data.offsets)
+    counts = simulate(data, scores, USERS, sessions=40_000, seed=0)
+    assessment = assess(
+        np.linspace(0, 1, data.documents), data, production=production, counts=counts,
+        click_model=USERS, logged_by=made_by, rule=Rule(method="normal"),
+    )  # fmt: skip
+    judged = counts.part("judge")
+    share = np.repeat(judged.sessions / judged.total, data.sizes)
+    relevance = data.labels / data.labels.max()
+    for group in assessment.exposures.groups:
+        truth = (share * relevance)[brands == group.name].sum()
+        interval = group.merit_by_clicks
+        error = (interval.upper - interval.lower) / 4
+        assert abs(interval.estimate - truth) < 4 * error
+        assert error < 0.1 * truth
 
 
 def test_of_documents_that_are_never_shown_clicks_tell_nothing():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import product
+import math
+from itertools import permutations, product
 from pathlib import Path
 
 import numpy as np
@@ -109,6 +110,14 @@ def test_pdgd_prefers_what_was_clicked_and_weighs_pairs_fairly() -> None:
         by_hand *= np.exp(scores[document]) / np.exp(scores[left]).sum()
         left.remove(int(document))
     assert chance == pytest.approx(by_hand)
+
+
+def test_chances_of_rankings_are_right_however_far_scores_spread() -> None:
+    # behind a rate of e^40 those of e^0 and e^-1 decide the rest: by hand, -log(1 + e)
+    scores = np.array([40.0, 0.0, -1.0])
+    assert _log_chance(scores, np.array([0, 2, 1])) == pytest.approx(-math.log(1 + math.e))
+    everything = [_log_chance(30 * scores, np.array(order)) for order in permutations(range(3))]
+    assert np.logaddexp.reduce(everything) == pytest.approx(0, abs=1e-12)
 
 
 def test_team_draft_interleaving_is_fair() -> None:

@@ -57,8 +57,8 @@ def plain_term(name, exposed, merit, size, ideal):
     return sum((e - w) ** 2 for e, w in zip(exposed, wanted, strict=True)) / total**2
 
 
-CASES = [("queries", None), ("queries", GROUPS), ("traffic", GROUPS)]
-IDS = ["documents", "groups", "traffic"]
+CASES = [("queries", None), ("queries", GROUPS), ("traffic", GROUPS), ("traffic", 2 * GROUPS + 1)]
+IDS = ["documents", "groups", "traffic", "traffic without some groups"]
 
 
 @pytest.mark.parametrize("term", TERMS)

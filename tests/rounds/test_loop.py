@@ -13,6 +13,7 @@ import pytest
 
 import saferank as sr
 from saferank.counts.feedback import Feedback
+from saferank.data.groups import Groups
 from saferank.rounds import Loop, promise_after
 from saferank.rounds.round_files import read_round, save_round
 from saferank.safety import Promise
@@ -115,6 +116,87 @@ def test_shares_multiply_and_slacks_add_up(n: int) -> None:
     after = promise_after(rest, n, "last")
     assert after.keep == pytest.approx(keep)
     assert after.slack == pytest.approx(slack)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_floors_over_rounds_hold_for_chains_that_keep_each_step(n: int) -> None:
+    rng = np.random.default_rng(n)
+    promise = Promise(floor=0.8, floor_of_all=0.1)
+    for _ in range(50):
+        first = exposed = rng.dirichlet(np.ones(4))
+        for _ in range(n):  # as low as each step allows, and a little more
+            least = np.maximum(promise.floor * exposed, np.minimum(promise.floor_of_all, exposed))
+            exposed = least + rng.choice([0.0, 0.02])
+        after = promise_after(promise, n, "last")
+        kept = np.maximum(after.floor * first, np.minimum(after.floor_of_all, first))
+        assert (exposed >= kept - 1e-12).all()
+
+
+def test_what_is_shown_has_the_chances_that_the_round_is_judged_by(
+    items: sr.data.RankingData, shown: np.ndarray, tmp_path: Path
+) -> None:
+    loop = Loop.start(tmp_path, items, MODEL, production=shown)
+    loop = loop.add(logged(items, shown, MODEL, 0), **OPTIONS)
+    sessions, k = 400, MODEL.ranks
+    seen = np.zeros((items.documents, k))
+    for session in range(sessions):
+        rankings = loop.rank(session)
+        assert rankings.shape == (items.queries, k)
+        for rank in range(k):
+            seen[rankings[:, rank][rankings[:, rank] >= 0], rank] += 1
+    table = loop.served.rank_probabilities(k)
+    error = np.sqrt(np.maximum(table * (1 - table), 1e-4) / sessions)
+    assert np.abs(seen / sessions - table).max() < 6 * error.max()
+    z = (seen / sessions - table) / error
+    assert abs(float(z.mean())) < 0.1
+    assert float(z.std()) < 1.1
+    assert np.array_equal(loop.rank("a"), Loop.open(tmp_path, items).rank("a"))
+    assert not np.array_equal(loop.rank("a"), loop.rank("a", salt="another"))
+
+
+def test_floors_for_groups_are_kept_in_every_round(
+    items: sr.data.RankingData, shown: np.ndarray, tmp_path: Path
+) -> None:
+    promise = Promise(0.5, 0.05, floor=0.9)
+    with pytest.raises(sr.InputError, match="with groups"):
+        Loop.start(tmp_path, items, MODEL, production=shown, promise=promise)
+    codes = np.arange(items.documents) % 3
+    grouped = replace(items, groups=Groups(codes, ("a", "b", "c"), "brand"))
+    loop = Loop.start(tmp_path, grouped, MODEL, production=shown, promise=promise)
+    loop = loop.add(logged(grouped, shown, MODEL, 0), **OPTIONS)
+    assert loop.rounds[0].replaced
+    assert loop.promised.floor == 0.9
+    weights = MODEL.exposure_weights
+    new, old = (policy.exposure(weights) for policy in (loop.served, loop.production))
+    query = np.repeat(np.arange(items.queries), np.diff(items.offsets))
+    kept, before = (np.bincount(query * 3 + codes, values) for values in (new, old))
+    assert (kept >= 0.9 * before - 1e-7).all()
+    assert np.abs(new - old).max() > 0.01
+
+
+def test_counts_of_other_items_leave_the_round_as_it_was(
+    items: sr.data.RankingData, shown: np.ndarray, tmp_path: Path
+) -> None:
+    loop = Loop.start(tmp_path, items, MODEL, production=shown)
+    other = sr.data.synthetic("small", queries=20, seed=5).train
+    with pytest.raises(sr.InputError, match="of the loop's items"):
+        loop.add(logged(other, np.zeros(other.documents), MODEL, 0), **OPTIONS)
+    with pytest.raises(sr.InputError, match="5 ranks"):
+        wide = sr.clicks.trust_bias(7)
+        loop.add(sr.clicks.simulate(items, shown, wide, sessions=100, seed=0), **OPTIONS)
+    assert Loop.open(tmp_path, items).add(logged(items, shown, MODEL, 0), **OPTIONS).rounds
+
+
+def test_a_loop_begins_in_a_folder_of_its_own(
+    items: sr.data.RankingData, shown: np.ndarray, tmp_path: Path
+) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(sr.InputError, match="empty, or not there yet"):
+        Loop.start(tmp_path, items, MODEL, production=shown)
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+    against: Any = "none"
+    with pytest.raises(sr.InputError, match="first or last"):
+        Loop.start(tmp_path / "new", items, MODEL, production=shown, against=against)
 
 
 def test_what_is_no_loop_is_one_sentence(

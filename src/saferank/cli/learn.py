@@ -292,7 +292,7 @@ def _tell(provenance: Any, output: Path, notes: list[str], following: str, json:
         facts["production's scores multiplied by, to start"] = provenance.sharper
     if provenance.way is not None:
         facts["way from production that it allows"] = provenance.way
-        facts["queries that keep it by themselves"] = provenance.holding
+        facts["share of queries that keep it by themselves"] = provenance.holding
         if provenance.holding < 1:
             notes = [*notes, NOT_BY_ITSELF.format(provenance.holding)]
     limit = provenance.recipe["settings"][

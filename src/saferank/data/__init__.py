@@ -7,7 +7,7 @@ from saferank.data.frames import ArrowTable as ArrowTable
 from saferank.data.inspection import inspect
 from saferank.data.items import describe_columns as describe_columns
 from saferank.data.items import feature_sentences as feature_sentences
-from saferank.data.items import read_items, write_items
+from saferank.data.items import read_groups, read_items, write_items
 from saferank.data.items.two_tables import ItemTables
 from saferank.data.letor import read_letor, write_letor
 from saferank.data.matching import match_features as match_features
@@ -24,6 +24,7 @@ __all__ = [
     "Scaling",
     "inspect",
     "load",
+    "read_groups",
     "read_items",
     "read_letor",
     "synthetic",

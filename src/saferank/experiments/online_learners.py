@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, logsumexp
 
 from saferank._core.flat import Floats, Ints
 from saferank._core.seeds import generator
@@ -85,13 +85,14 @@ def _draw(scores: Floats, k: int, rng: np.random.Generator) -> Ints:
 
 
 def _log_chance(scores: Floats, ranking: Ints) -> float:
-    left, total = scores - scores.max(), 0.0
-    weights = np.exp(left)
-    remaining = float(weights.sum())
-    for document in ranking:
-        total += float(left[document]) - float(np.log(max(remaining, 1e-300)))
-        remaining -= float(weights[document])
-    return total
+    """Of a Plackett-Luce ranking: what is left at each rank is added up from the last one on.
+
+    Taken away from the sum over all documents, small rates behind a large one would be lost.
+    """
+    unranked = np.delete(scores, ranking)
+    rest = logsumexp(unranked) if unranked.size else -np.inf
+    left = np.logaddexp.accumulate(np.concatenate([[rest], scores[ranking[::-1]]]))[:0:-1]
+    return float(np.sum(scores[ranking] - left))
 
 
 def _preferences(

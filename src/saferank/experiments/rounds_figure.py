@@ -27,6 +27,8 @@ from saferank.learning import Settings
 
 SETTINGS = Settings(steps=150, learning_rate=0.03, min_validation_interval=15)
 """For the linear scorers of this study."""
+VERSION = 2
+"""Of results: those of another version are not used (1: PDGD lost small chances of rankings)."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,8 @@ def run_rounds(plan: RoundsPlan, folder: Path) -> list[RoundMeasure]:
     skylines = Skylines(SETTINGS)
     with bar("Rounds", len(tasks)) as advance:
         for users, method, seed in tasks:
-            name = f"{plan.data}-{plan.rounds}x{plan.sessions}-{users}-{method}-{seed}"
+            study = f"{plan.data}-{plan.rounds}x{plan.sessions}"
+            name = f"{study}-{users}-{method}-{seed}-{VERSION}"
             path = folder / "results" / f"{_file_name(name)}.json"
             kept = _read(path)
             if kept is None:

@@ -81,12 +81,13 @@ def _fair_goal(base: Objective, fairness: Fairness, _: Objective, queries: Queri
         return FairWithinQueries(goal, *shared, units, unit)
     if queries.groups is None:
         raise InputError("`group` must be given: over traffic exposure is shared by groups.")
-    count = int(queries.groups.max(initial=0)) + 1
+    present, unit = np.unique(queries.groups, return_inverse=True)  # some have no document here
+    count = present.size
     require(count <= MOST_GROUPS, "group", f"at most {MOST_GROUPS} groups over traffic", count)
     visits = flat.repeat_per_document(queries.share, queries.offsets)
-    sums = [sums_by(queries.groups, visits * values, count) for values in facts]
+    sums = [sums_by(unit, visits * values, count) for values in facts]
     units = Units(sums[0], sums[1], sums[2], np.array([0, count]))
-    return FairOverTraffic(goal, *shared, units, queries.groups)
+    return FairOverTraffic(goal, *shared, units, unit.astype(np.int64))
 
 
 def units_of(groups: Ints | None, offsets: Ints) -> tuple[Ints, Ints]:

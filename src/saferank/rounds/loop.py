@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from saferank._core.files import read_json, write_json
+from saferank._core.flat import Ints
 from saferank._core.records import from_dict
 from saferank._core.seeds import derive
 from saferank.clicks import ClickModel
@@ -28,6 +29,7 @@ from saferank.policies import ProductionPolicy, mix_policies
 from saferank.rounds.promised import Against, promise_after
 from saferank.rounds.round_files import read_policy, read_round, save_policy, save_round
 from saferank.rounds.steps import Candidate, Step, take_step
+from saferank.safety.drawing import SALT, chances, rank_by_table
 from saferank.safety.examination import Examination
 from saferank.safety.independence import SOME
 from saferank.safety.promise import Promise
@@ -109,20 +111,21 @@ class Loop:
         tolerance: float = 0.0,
         seed: int = 0,
     ) -> Loop:
-        """Begin in an empty folder.
+        """Begin in a folder that is empty or not there yet.
 
         Parameters
         ----------
         folder
             Where the state is kept.
         items
-            Queries and documents.
+            Queries and documents; with their groups where the promise has floors for groups.
         click_model
             What a click means.
         production
             The first production: a ranker, or scores, one per document.
         kind
-            What it does with its scores: "sampled" or "sorted".
+            What it does with its scores: "sampled" (of a temperature other than 1 give scores
+            divided by it) or "sorted".
         promise
             What every query keeps in every round.
         against
@@ -141,17 +144,22 @@ class Loop:
             Without rounds; the first production is served.
         """
         place = Path(folder)
+        promise = promise or Promise()
         require(not (place / _STATE).exists(), "folder", "without a loop: Loop.open", str(place))
+        empty = not place.exists() or (place.is_dir() and not any(place.iterdir()))
+        require(empty, "folder", "empty, or not there yet", str(place))
         require(kind in ("sampled", "sorted"), "kind", "sampled or sorted", kind)
-        place.mkdir(parents=True, exist_ok=True)
+        require(against in ("first", "last"), "against", "first or last", against)
+        named = items.groups is not None or not promise.has_floors
+        require(named, "items", "with groups, as the promise has floors for them", repr(items))
         scores = production.scores(items) if isinstance(production, Ranker) else production
         values = np.asarray(scores, dtype=np.float64)
         make = ProductionPolicy.sampled if kind == "sampled" else ProductionPolicy.sorted
         plan = Plan(
-            promise or Promise(), against, method, items.fingerprint(), click_model.to_dict(),
-            tolerance, seed,
-        )  # fmt: skip
+            promise, against, method, items.fingerprint(), click_model.to_dict(), tolerance, seed
+        )
         loop = cls(place, items, plan, make(values, items.offsets), values)
+        place.mkdir(parents=True, exist_ok=True)
         save_policy(place / "served-000.safetensors", loop.production, click_model.ranks)
         write_json(
             place / _STATE,
@@ -170,7 +178,7 @@ class Loop:
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"{str(place / _STATE)!r} is no loop: {error!r}.") from error
         same = plan.items == items.fingerprint()
-        require(same, "items", "those that the loop was begun with", plan.items)
+        require(same, "items", "those that the loop was begun with", f"others: {items!r}")
         make = ProductionPolicy.sorted if kind == "sorted" else ProductionPolicy.sampled
         loop = cls(place, items, plan, make(values, items.offsets), values)
         rounds: list[Done] = []
@@ -196,8 +204,33 @@ class Loop:
         """The policy to serve in the round to come."""
         return self._served(len(self.rounds))
 
+    def rank(self, session: str | int, salt: str = SALT) -> Ints:
+        """What to show in a session: a ranking of every query, drawn from the policy `served`.
+
+        Which one is a hash of session and query, the same on any machine. Over sessions each
+        document has the probability at each rank that the round is judged by.
+
+        Parameters
+        ----------
+        session
+            The session's id.
+        salt
+            Another one gives other draws.
+
+        Returns
+        -------
+        ndarray
+            Positions of documents, queries x ranks of the click model; -1 past the end.
+        """
+        k, offsets = self.click_model.ranks, self.items.offsets
+        chance = chances(self.items, salt, session, 1 + k)
+        table = self.served.rank_probabilities(k)
+        return rank_by_table(table, self.start_scores, offsets, chance, k)
+
     def add(self, counts: Counts, **options: Any) -> Loop:
         """End a round: keep its counts, learn a candidate, judge it, and replace or not.
+
+        A round that was killed goes on when the same counts are added again.
 
         Parameters
         ----------
@@ -242,6 +275,10 @@ class Loop:
 
     def _check_round(self, counts: Counts) -> None:
         """Refuse what a round cannot be made of: without parts, of purchases, or seen before."""
+        k, offsets = self.click_model.ranks, self.items.offsets
+        fits = counts.ranks == k and np.array_equal(counts.offsets, offsets)
+        of_these = f"of the loop's items ({self.items!r}) and {k} ranks"
+        require(fits, "counts", of_these, repr(counts))
         require(counts.part("judge").total > 0, "counts", "with sessions to judge by", repr(counts))
         what = counts.feedback.noun
         require(counts.feedback.is_clicks, "counts", "of clicks, as the click model is", what)

@@ -49,7 +49,8 @@ class Candidate:
         rule = GuardRule(self.promise, self.examination, "best")
         scores = scores_on(self.ranker, items, "ranker")
         tables = both_tables(scores, self.against, self.examination, "sampled")
-        return np.clip(rule.serve(*tables, items.offsets).table, 0.0, 1.0)  # up to rounding
+        served = rule.serve(*tables, items.offsets, groups=items.group_codes)
+        return np.clip(served.table, 0.0, 1.0)  # up to rounding
 
 
 @dataclass(frozen=True)

@@ -151,13 +151,14 @@ def assess(
     alone = Served(scores, data, shown, looking.weights, deployed)
     behind = alone.guarded(certificate.promise, looking, rule)
     served = behind if rule.guard else alone
+    evidence = None
     if counts is None:
         assessment = Assessment(verdict(certificate, rule=rule), certificate, fit=fit)
     else:
         judging = _JudgingLog.of(counts, click_model, w.size, logged_by, log)
-        assessment = _by_clicks(ranker, served, judging, certificate, fit, rule)
+        assessment, evidence = _by_clicks(ranker, served, judging, certificate, fit, rule)
     if data.groups is not None:
-        exposures = report_exposures(ranker, served, behind, counts, click_model, rule)
+        exposures = report_exposures(ranker, served, behind, counts, evidence, rule)
         assessment = replace(assessment, exposures=exposures)
     return _named(replace(assessment, guarded=rule.guard), ranker, production, data)
 
@@ -231,8 +232,8 @@ def _by_clicks(
     certificate: Certificate,
     fit: ProductionFit | None,
     rule: Rule,
-) -> Assessment:
-    """The assessment by certificate and clicks."""
+) -> tuple[Assessment, Evidence]:
+    """The assessment by certificate and clicks, and what the sessions to judge by say."""
     assert fit is not None  # a log tells what production does
     counts, click_model = log.counts, log.click_model
     judged, flatters = judged_counts(ranker, counts, rule.same_sessions)
@@ -263,14 +264,15 @@ def _by_clicks(
         log=log_facts(fit, counts, judged, click_model),
     )
     if not estimates.tell(rule):
-        return assessment  # no support, or nothing that can be: no number
-    return replace(
+        return assessment, evidence  # no support, or nothing that can be: no number
+    assessment = replace(
         assessment,
         **_utilities(estimates, rule),
         clicks=clicks,
         clicks_alone=_clicks_alone(served, evidence, rule, rows),
         doubts=doubts,
     )
+    return assessment, evidence
 
 
 def _utilities(estimates: Estimates, rule: Rule) -> dict[str, Any]:

@@ -8,8 +8,8 @@ import numpy as np
 
 from saferank._core import flat
 from saferank._core.flat import Floats
-from saferank.clicks import ClickModel
 from saferank.counts import Counts
+from saferank.estimators.evidence import Evidence
 from saferank.evaluation.fair_exposure import (
     ExposureReport,
     FloorCost,
@@ -20,7 +20,7 @@ from saferank.evaluation.fair_exposure import (
 from saferank.evaluation.scored_policies import Policy, query_shares
 from saferank.learning import Ranker
 from saferank.safety.guarded import both_tables
-from saferank.safety.judging import Served, evidence_for, judged_counts
+from saferank.safety.judging import Served
 from saferank.safety.rule import Rule
 
 FLOORS = (0.0, 0.5, 0.8, 0.9, 0.95, 1.0)
@@ -36,12 +36,13 @@ def report_exposures(
     served: Served,
     behind: Served,
     counts: Counts | None,
-    click_model: ClickModel | None,
+    evidence: Evidence | None,
     rule: Rule,
 ) -> ExposureReport:
-    """Exposure by group before and after; with counts, merit of the largest groups by clicks.
+    """Exposure by group before and after; with evidence, merit of the largest groups by clicks.
 
-    `behind` is the ranker behind a guard, which floors would be added to, served so or not.
+    `behind` is the ranker behind a guard, which floors would be added to, served so or not;
+    `evidence` is that of the sessions to judge by, with the propensities of what made them.
     """
     data = served.data
     omega, omega0, _ = served.exposures()
@@ -53,10 +54,8 @@ def report_exposures(
     )
     if merit is not None:
         report = _with_frontier(report, behind, merit, shares)
-    if counts is None or click_model is None or not seen:
+    if evidence is None or not seen:
         return report
-    judged, _ = judged_counts(ranker, counts, rule.same_sessions)
-    evidence = evidence_for(ranker, data, judged, click_model, served.production, served.weights)
     groups, listed = groups_of(data), report.groups[:CLICKS_FOR]
     method, confidence = rule.interval, rule.confidence
     names = tuple(group.name for group in listed)

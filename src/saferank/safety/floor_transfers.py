@@ -32,7 +32,7 @@ class Claims(NamedTuple):
     floor: Floats
     """Of each group of a query."""
     weights: Floats
-    """Of the ranks."""
+    """Of the ranks, largest first: the m largest are the most that m documents can have."""
 
 
 def transfer_to_floors(

@@ -77,8 +77,8 @@ def read_items(
         The table's columns that are to be no features; a ranker that is learned without them
         needs them nowhere.
     group
-        The column that names groups (`read_groups`): it may stand beside a list column
-        `features`, and is no feature then.
+        The column that names groups, which `saferank.data.read_groups` reads: it may stand beside
+        a list column `features`, and is no feature then.
 
     Returns
     -------
