@@ -7,8 +7,8 @@ A policy that keeps (keep, slack) against the one before it has
 
 so shares multiply and slacks add up. Shares of exposure that groups keep multiply, too, while
 exposure up to a share of all is handed on whole:
-:math:`\min(\sigma Z, E_n) \ge \min(\sigma Z, E_0)`. A policy that keeps its promise against the *first*
-production keeps it, however many rounds there were.
+:math:`\min(\sigma Z, E_n) \ge \min(\sigma Z, E_0)`. A policy that keeps its promise against the
+*first* production keeps it, however many rounds there were.
 """
 
 from __future__ import annotations
