@@ -10,7 +10,12 @@ import numpy as np
 import pytest
 
 import saferank as sr
-from saferank.experiments.online_learners import _interleave, _log_chance, _preferences
+from saferank.experiments.online_learners import (
+    _interleave,
+    _log_chance,
+    _log_rate,
+    _preferences,
+)
 from saferank.experiments.rounds_figure import LOOKS, RoundsPlan, run_rounds, summarise
 from saferank.experiments.rounds_study import HALF, METHODS, PROMISE, RoundMeasure, make_world
 from saferank.policies.agreement import check_table
@@ -96,6 +101,10 @@ def test_every_method_has_a_line_of_its_own() -> None:
     assert len({colour for colour, _ in LOOKS.values()}) == len(LOOKS)
 
 
+def log_chance(scores: np.ndarray, ranking: np.ndarray) -> float:
+    return _log_chance(scores[ranking], _log_rate(scores, ranking))
+
+
 def test_pdgd_prefers_what_was_clicked_and_weighs_pairs_fairly() -> None:
     scores, ranking = np.array([0.3, -0.2, 0.9, 0.0]), np.array([2, 0, 1])
     clicked = np.array([False, True, False])
@@ -104,7 +113,7 @@ def test_pdgd_prefers_what_was_clicked_and_weighs_pairs_fairly() -> None:
     assert slope[2] < 0
     assert slope[1] < 0
     assert slope.sum() == pytest.approx(0)
-    chance = np.exp(_log_chance(scores, ranking))
+    chance = np.exp(log_chance(scores, ranking))
     left, by_hand = [0, 1, 2, 3], 1.0
     for document in ranking:
         by_hand *= np.exp(scores[document]) / np.exp(scores[left]).sum()
@@ -115,8 +124,8 @@ def test_pdgd_prefers_what_was_clicked_and_weighs_pairs_fairly() -> None:
 def test_chances_of_rankings_are_right_however_far_scores_spread() -> None:
     # behind a rate of e^40 those of e^0 and e^-1 decide the rest: by hand, -log(1 + e)
     scores = np.array([40.0, 0.0, -1.0])
-    assert _log_chance(scores, np.array([0, 2, 1])) == pytest.approx(-math.log(1 + math.e))
-    everything = [_log_chance(30 * scores, np.array(order)) for order in permutations(range(3))]
+    assert log_chance(scores, np.array([0, 2, 1])) == pytest.approx(-math.log(1 + math.e))
+    everything = [log_chance(30 * scores, np.array(order)) for order in permutations(range(3))]
     assert np.logaddexp.reduce(everything) == pytest.approx(0, abs=1e-12)
 
 

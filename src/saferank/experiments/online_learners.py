@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, logsumexp
+from scipy.special import expit
 
 from saferank._core.flat import Floats, Ints
 from saferank._core.seeds import generator
@@ -84,15 +84,20 @@ def _draw(scores: Floats, k: int, rng: np.random.Generator) -> Ints:
     return drawn
 
 
-def _log_chance(scores: Floats, ranking: Ints) -> float:
-    """Of a Plackett-Luce ranking: what is left at each rank is added up from the last one on.
+def _log_rate(scores: Floats, ranking: Ints) -> float:
+    """Log of the rates of all documents that are not in a ranking, added up."""
+    others = np.delete(scores, ranking)
+    return float(np.logaddexp.reduce(others)) if others.size else -np.inf
 
-    Taken away from the sum over all documents, small rates behind a large one would be lost.
+
+def _log_chance(ranked: Floats, rest: float) -> float:
+    """Of a Plackett-Luce ranking, by the scores of its documents and the log rate of all others.
+
+    What is left at each rank is added up from the last one on: taken away from the sum over all
+    documents, small rates behind a large one would be lost.
     """
-    unranked = np.delete(scores, ranking)
-    rest = logsumexp(unranked) if unranked.size else -np.inf
-    left = np.logaddexp.accumulate(np.concatenate([[rest], scores[ranking[::-1]]]))[:0:-1]
-    return float(np.sum(scores[ranking] - left))
+    left = np.logaddexp.accumulate(np.concatenate([[rest], ranked[::-1]]))
+    return float(ranked.sum() - left[1:].sum())
 
 
 def _preferences(
@@ -107,15 +112,16 @@ def _preferences(
     if not clicked.any():
         return slope
     last = min(int(np.flatnonzero(clicked).max()) + 1, ranking.size - 1)
+    ranked, rest = scores[ranking], _log_rate(scores, ranking)
+    shown = _log_chance(ranked, rest)
     for winner in map(int, np.flatnonzero(clicked)):
         for loser in range(last + 1):
             if clicked[loser]:
                 continue
-            exchanged = ranking.copy()
-            exchanged[[winner, loser]] = exchanged[[loser, winner]]
-            gap = _log_chance(scores, exchanged) - _log_chance(scores, ranking)
-            fair = float(expit(gap))
-            ahead = float(expit(scores[ranking[winner]] - scores[ranking[loser]]))
+            exchanged = ranked.copy()
+            exchanged[[winner, loser]] = ranked[[loser, winner]]
+            fair = float(expit(_log_chance(exchanged, rest) - shown))
+            ahead = float(expit(ranked[winner] - ranked[loser]))
             step = fair * ahead * (1 - ahead)
             slope[ranking[winner]] += step
             slope[ranking[loser]] -= step
