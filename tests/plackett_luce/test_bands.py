@@ -82,3 +82,12 @@ def _number_there(chances):
     for chance in chances:
         there = np.append(there * (1 - chance), 0) + np.append(0, there * chance)
     return there
+
+
+@given(st.floats(0, 300), st.integers(1, 400), st.floats(1, 60))
+def test_as_few_counts_as_the_bound_allows(mean, most, tail):
+    def unlikely(count):
+        return count * np.log(count / mean) - count + mean if mean > 0 else np.inf
+
+    above = [count for count in range(int(mean) + 1, most) if unlikely(count) >= tail]
+    assert bands._counts_up_to(mean, most, tail) == min([*above, most])

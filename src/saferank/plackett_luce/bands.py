@@ -49,10 +49,14 @@ def _unlikely(count: float, mean: float) -> float:
 def _counts_up_to(mean: float, most: int, tail: float) -> int:
     """The smallest R <= `most` with P(N >= R) <= exp(-tail)."""
     mean = max(mean, 1e-300)
-    count = int(mean) + 1
-    while count < most and _unlikely(count, mean) < tail:
-        count += 1
-    return min(count, most)
+    low, high = int(mean) + 1, most
+    while low < high:  # above the mean the exponent grows with the count
+        middle = (low + high) // 2
+        if _unlikely(middle, mean) < tail:
+            low = middle + 1
+        else:
+            high = middle
+    return min(low, most)
 
 
 @kernel
