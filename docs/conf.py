@@ -32,7 +32,7 @@ myst_heading_anchors = 4
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
-autodoc_member_order = "groupwise"
+autodoc_member_order = "bysource"  # fields in the order in which a class takes them
 autodoc_typehints = "none"  # docstrings say what is taken, with shapes
 numpydoc_class_members_toctree = False
 numpydoc_show_class_members = False

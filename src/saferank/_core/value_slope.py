@@ -18,7 +18,9 @@ class ValueSlope(NamedTuple):
     """
 
     value: Floats
+    """One per document, or per sample."""
     slope: Floats
+    """Its derivative, of the same shape."""
 
 
 class Curved(NamedTuple):

@@ -32,7 +32,9 @@ class ClickModel:
     """
 
     alpha: Floats
+    """How much relevance adds to the click probability at each rank: K values."""
     beta: Floats
+    """Click probability of what is not relevant, at each rank; alpha + beta is at most 1."""
     doubt: str = ""
     """What `saferank bias` says against relying on this model, in words; empty: nothing."""
     feedback: str = ""

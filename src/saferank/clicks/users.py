@@ -41,6 +41,13 @@ class Users(Protocol):
     See Also
     --------
     cascade, IndependentUsers : users of this kind.
+
+    Examples
+    --------
+    >>> import saferank as sr
+    >>> users: Users = sr.clicks.USERS["cascade"](3)
+    >>> users.ranks, users.patience is None
+    (3, False)
     """
 
     @property
@@ -71,6 +78,13 @@ class IndependentUsers:
     See Also
     --------
     adversarial : an example.
+
+    Examples
+    --------
+    >>> curious = IndependentUsers(2, lambda relevance: np.full((np.size(relevance), 2), 0.3))
+    >>> curious.probability([0.0, 1.0])
+    array([[0.3, 0.3],
+           [0.3, 0.3]])
     """
 
     ranks: int

@@ -49,12 +49,19 @@ class Counts:
     """
 
     offsets: Ints
+    """Where each query's documents begin: queries + 1 values."""
     impressions: Ints
+    """How often each document was shown at each rank, documents x ranks."""
     clicks: Ints
+    """How often it was clicked there, documents x ranks."""
     sessions: Ints = None  # type: ignore[assignment]
+    """Sessions of each query."""
     judge: Counts | None = None
+    """The counts of the sessions set aside to judge by."""
     outside: Ints | None = None
+    """Impressions and clicks of documents without an item, 2 x queries x ranks."""
     propensity: Floats | None = None
+    """P(document at rank) as production recorded it, documents x ranks."""
     sketch: Sketch | None = None
     """A sample of the sessions' ids, where the log had them."""
     cluster: Ints | None = None

@@ -183,7 +183,9 @@ class CountTable:
     """
 
     source: pa.Table | Path
+    """The counts in memory, or the Parquet file that has them."""
     report: CountReport | None = None
+    """What the count left out and mended, where it was kept."""
 
     @classmethod
     def open(cls, path: str | Path) -> CountTable:

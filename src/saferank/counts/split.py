@@ -41,11 +41,18 @@ def check_seed(seed: object) -> None:
 class Split:
     """How sessions were set aside to judge by.
 
-    by: "session", "user" and "query" are by a hash of that id; "drawn" is without replacement from
-    counts that were summed before; "given" are parts that the counts came with.
-    judge: the share of sessions to judge by; 0 where counts are not to be split.
-    seed: of the hash, or of the draw.
+    Parameters
+    ----------
+    by
+        "session", "user" and "query" are by a hash of that id; "drawn" is without replacement from
+        counts that were summed before; "given" are parts that the counts came with.
+    judge
+        The share of sessions to judge by; 0 where counts are not to be split.
+    seed
+        Of the hash, or of the draw.
 
+    Examples
+    --------
     >>> split = Split("session", 0.2, seed=0)
     >>> Split.from_text(split.to_text()) == split
     True

@@ -33,10 +33,15 @@ class RankingData:
     """
 
     features: Features
+    """Documents x features, float32."""
     offsets: Ints
+    """Where each query's documents begin: queries + 1 values, the first 0."""
     labels: npt.NDArray[np.float32] | None = None
+    """The grade of each document, where it is known."""
     query_ids: Array | None = None
+    """One per query."""
     doc_ids: Array | None = None
+    """One per document."""
     feature_names: tuple[str, ...] | None = None
     """None where features have no names but their numbers."""
     production: Floats | None = None
@@ -255,13 +260,25 @@ class Collection:
     See Also
     --------
     load, synthetic : make one.
+
+    Examples
+    --------
+    >>> import saferank as sr
+    >>> world = sr.data.synthetic("small", queries=40, seed=0)
+    >>> world.train.queries, world.highest_grade
+    (40, 4)
     """
 
     train: RankingData
+    """Queries to learn from."""
     validation: RankingData
+    """Queries to stop by."""
     test: RankingData
+    """Queries to judge by."""
     highest_grade: float
+    """What labels are divided by to be relevance in [0, 1]."""
     name: str = "collection"
+    """What figures and tables call it."""
 
     def __post_init__(self) -> None:
         require(self.highest_grade > 0, "highest_grade", "positive", self.highest_grade)

@@ -66,12 +66,19 @@ class Scaling:
     """
 
     kind: str
+    """A name of `KINDS`."""
     width: int
+    """Number of features."""
     centre: Floats | None = None
+    """What is subtracted."""
     spread: Floats | None = None
+    """What the rest is divided by; positive."""
     low: Floats | None = None
+    """Values below are raised to it (`clip`)."""
     high: Floats | None = None
+    """Values above are cut to it (`clip`)."""
     encoding: Encoding | None = None
+    """How gaps and categories become numbers; None: they stay."""
 
     def __post_init__(self) -> None:
         kind = _kind(self.kind)

@@ -31,7 +31,9 @@ class Estimator:
     """
 
     documents: Callable[[Evidence], Floats]
+    """From evidence to one value per document."""
     sessions: Callable[[Evidence, Floats], SessionScore] | None = None
+    """From evidence and exposures to what each session says; None: it evaluates no rankers."""
     needs: Literal["clicks", "predictions", "labels"] = "clicks"
     """Beside counts and click model: the regression's predictions; or labels instead of clicks."""
 

@@ -34,11 +34,28 @@ class Evidence:
     See Also
     --------
     Estimator : takes one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import saferank as sr
+    >>> items = sr.data.synthetic("small", queries=40, seed=0).train
+    >>> model, shown = sr.clicks.trust_bias(), np.zeros(items.documents)
+    >>> counts = sr.clicks.simulate(items, shown, model, sessions=20_000, seed=0)
+    >>> policy = sr.policies.ProductionPolicy.uniform(items.offsets)
+    >>> evidence = Evidence(
+    ...     counts, model, sr.estimators.by_policy(policy, model, model.exposure_weights)
+    ... )
+    >>> sr.estimators.ESTIMATORS["affine-ips"].documents(evidence).shape == (items.documents,)
+    True
     """
 
     counts: Counts
+    """Of the sessions to learn from, or to judge by."""
     click_model: ClickModel
+    """What a click means."""
     propensities: Propensities
+    """Production's exposures, one value per document with each of three rank weights."""
     predictions: Floats | None = None
     r""":math:`\hat R`, from the regression behind DM and DR."""
     shown: Floats | None = None

@@ -21,6 +21,14 @@ class Propensities:
     See Also
     --------
     Evidence : holds them.
+
+    Examples
+    --------
+    >>> import saferank as sr
+    >>> policy, model = sr.policies.ProductionPolicy.uniform([0, 4]), sr.clicks.trust_bias(2)
+    >>> propensities = sr.estimators.by_policy(policy, model, model.exposure_weights)
+    >>> bool(np.allclose(propensities.rho, model.alpha.mean() / 2))
+    True
     """
 
     rho: Floats

@@ -25,9 +25,16 @@ class SessionScore:
     See Also
     --------
     Estimator : makes one per policy.
+
+    Examples
+    --------
+    >>> score = SessionScore(np.zeros(1), missed=np.zeros((2, 1)), clicked=np.ones((2, 1)))
+    >>> score.means(Counts([0, 2], impressions=[[3], [1]], clicks=[[2], [0]]))
+    array([0.5])
     """
 
     base: Floats
+    """One value per query, which every session of it has."""
     missed: Floats
     """Documents x ranks: the value of a document that was shown and not clicked."""
     clicked: Floats

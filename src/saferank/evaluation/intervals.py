@@ -76,13 +76,24 @@ class Interval:
     See Also
     --------
     interval : makes one.
+
+    Examples
+    --------
+    >>> interval = Interval(0.2, 0.1, 0.3, "clustered", 0.95)
+    >>> interval.lower > 0
+    True
     """
 
     estimate: float
+    """The value that the sessions say."""
     lower: float
+    """The truth lies above it."""
     upper: float
+    """The truth lies below it."""
     method: str
+    """A name of `INTERVALS`."""
     confidence: float
+    """Probability that the interval holds the truth, at least."""
 
     def to_dict(self) -> dict[str, Any]:
         """The interval for JSON."""

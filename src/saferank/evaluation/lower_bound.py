@@ -81,6 +81,23 @@ def lower_bound(
     See Also
     --------
     saferank.assess : puts the evidence together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import saferank as sr
+    >>> items = sr.data.synthetic("small", queries=40, seed=0).train
+    >>> model, shown = sr.clicks.trust_bias(), np.zeros(items.documents)
+    >>> counts = sr.clicks.simulate(items, shown, model, sessions=20_000, seed=0)
+    >>> weights = model.exposure_weights
+    >>> policy = sr.policies.ProductionPolicy.uniform(items.offsets)
+    >>> evidence = sr.estimators.Evidence(
+    ...     counts, model, sr.estimators.by_policy(policy, model, weights)
+    ... )
+    >>> new = sr.plackett_luce.exposure(items.labels, weights, items.offsets)
+    >>> bound = lower_bound(sr.evaluation.Contrast(new, policy.exposure(weights), evidence))
+    >>> bool(bound.lower > 0)
+    True
     """
     require(0.5 < confidence < 1, "confidence", "in (0.5, 1)", confidence)
     require(clip is None or clip > 0, "clip", "positive", clip)

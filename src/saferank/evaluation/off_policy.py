@@ -44,14 +44,31 @@ class Evaluation:
     See Also
     --------
     evaluate : makes one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import saferank as sr
+    >>> items = sr.data.synthetic("small", queries=40, seed=0).train
+    >>> model, shown = sr.clicks.trust_bias(), np.zeros(items.documents)
+    >>> counts = sr.clicks.simulate(items, shown, model, sessions=20_000, seed=0)
+    >>> evaluation = sr.evaluation.evaluate(items.labels, items, counts, model, production=shown)
+    >>> bool(evaluation.interval().lower > 0), evaluation.estimator
+    (True, 'affine-ips')
     """
 
     new: QueryScores
+    """Utility of the new ranker: mean and variance of each query."""
     production: QueryScores
+    """The same of production."""
     difference: QueryScores
+    """The same of the new ranker less production, session by session."""
     estimator: str
+    """The name of the estimator."""
     control: str
+    """The name of the control variate that steadies it."""
     support: Support
+    """How many sessions the estimate rests on, and how far it leaves what they show."""
 
     @property
     def unsupported(self) -> float:

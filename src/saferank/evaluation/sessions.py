@@ -40,6 +40,12 @@ class LogRows:
     See Also
     --------
     evaluate, saferank.assess : take one as `log`.
+
+    Examples
+    --------
+    >>> rows = LogRows("clicks/*.parquet", columns={"rank": "position"})
+    >>> rows.rank_from, rows.split is None
+    (1, True)
     """
 
     log: LogName

@@ -56,6 +56,17 @@ def reproduce(
     See Also
     --------
     saferank.experiments.PRESETS : conditions to start from.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import saferank as sr
+    >>> study = sr.experiments.PRESETS["quick"].replace(
+    ...     data="synthetic:small:20", sessions=(100,), seeds=1
+    ... )
+    >>> made = reproduce(study, tempfile.mkdtemp(), figures=[2], workers=1)
+    >>> [place.name for place in made.written.figures]
+    ['figure-2.svg']
     """
     target = Path(folder)
     results = target / "results"
@@ -112,6 +123,16 @@ def reproduce_columns(
     See Also
     --------
     reproduce : one collection.
+
+    Examples
+    --------
+    >>> import saferank as sr
+    >>> small = sr.experiments.PRESETS["quick"]
+    >>> [short_name(study.data) for study in (small, small.replace(data="synthetic:mslr:300"))]
+    ['small-200', 'mslr-300']
+    >>> reproduce_columns([small, small], "study")
+    Traceback (most recent call last):
+    saferank.errors.InputError: `data` must be collections of different names; got ...
     """
     names = [short_name(study.data) for study in studies]
     require(len(set(names)) == len(names) > 0, "data", "collections of different names", names)

@@ -84,9 +84,13 @@ class Study:
     """
 
     data: str
+    """The collection."""
     sessions: tuple[int, ...]
+    """Numbers of sessions: one point of a curve each."""
     seeds: int
+    """How often each point is repeated, with other users and clicks."""
     conditions: Conditions = field(default_factory=Conditions)
+    """How production came about, and what the learner is."""
     strong: float = 0.5
     """The fraction of a strong production ranker (figure 7)."""
 

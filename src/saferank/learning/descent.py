@@ -55,6 +55,7 @@ class Settings:
     batch_size: int = 64
     """Queries per step."""
     steps: int = 4000
+    """At most."""
     patience: int = 10
     """Validations without a better value after which training ends."""
     plateau: int = 3
@@ -66,9 +67,11 @@ class Settings:
     max_grad_norm: float = 1.0
     """Largest norm of a step's gradient."""
     hidden: tuple[int, ...] = (64, 64)
+    """Widths of the network's hidden layers."""
     rounds: int = 300
     """Trees, where the scorer has them."""
     leaves: int = 31
+    """Of a tree, at most."""
     shrinkage: float = 0.1
     """Share of each tree's step that is taken."""
     curvature: str = "gradient"

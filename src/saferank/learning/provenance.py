@@ -20,14 +20,34 @@ class Provenance:
     See Also
     --------
     learn : writes it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import saferank as sr
+    >>> items = sr.data.synthetic("small", queries=40, seed=0).train
+    >>> model, shown = sr.clicks.trust_bias(), np.zeros(items.documents)
+    >>> counts = sr.clicks.simulate(items, shown, model, sessions=1000, seed=0)
+    >>> settings = sr.learning.Settings(steps=20)
+    >>> ranker = sr.learn(
+    ...     items, counts, model, production=shown, scorer="linear", settings=settings
+    ... )
+    >>> ranker.provenance.method, ranker.provenance.seed
+    ('prpo', 0)
     """
 
     method: str
+    """Name of the method, or of its parts."""
     recipe: dict[str, Any]
+    """The parts, as JSON has them."""
     seed: int
+    """Of everything random."""
     sessions: int
+    """How many sessions it learned from."""
     weights: list[float]
+    """Of the ranks: K values."""
     click_model: dict[str, Any] | None
+    """Alpha and beta as JSON has them; None where labels were learned from."""
     data: str
     """Fingerprint of the training data."""
     learned_from: str | None = None
@@ -46,14 +66,19 @@ class Provenance:
     sharper: float = 1.0
     """What production's scores were multiplied by where learning started."""
     keep: float | None = None
+    """With a promise: the share of production's utility that was asked for."""
     slack: float | None = None
+    """With a promise: what may be lost beside, as a share of the largest utility."""
     way: float | None = None
     """With a promise: the share of the way from production to what was learned that it allows."""
     holding: float | None = None
     """With a promise: the share of the queries learned from that keep it by themselves."""
     history: dict[str, list[float]] = field(default_factory=dict)
+    """Validated values, and the steps they are of."""
     regression: dict[str, list[float]] = field(default_factory=dict)
+    """The same of the regression behind DM and DR."""
     versions: dict[str, str] = field(default_factory=dict)
+    """Of this package and those that it computes with."""
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Provenance:

@@ -56,11 +56,28 @@ class Ranker:
     See Also
     --------
     learn, load : make one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import saferank as sr
+    >>> items = sr.data.synthetic("small", queries=40, seed=0).train
+    >>> model, shown = sr.clicks.trust_bias(), np.zeros(items.documents)
+    >>> counts = sr.clicks.simulate(items, shown, model, sessions=1000, seed=0)
+    >>> settings = sr.learning.Settings(steps=20)
+    >>> ranker = sr.learn(
+    ...     items, counts, model, production=shown, scorer="linear", settings=settings
+    ... )
+    >>> ranker.rank(items, 3, mode="sort").shape
+    (40, 3)
     """
 
     scorer: Scorer
+    """From scaled features to one score per document."""
     scaling: Scaling
+    """What features go through before."""
     provenance: Provenance
+    """Where it comes from."""
     adds_production: bool = False
     """Whether the scorer corrects production's score, which the data must then carry."""
     regression: Ranker | None = None
@@ -273,6 +290,23 @@ class Ranker:
         See Also
         --------
         learn : makes what is saved.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import saferank as sr
+        >>> items = sr.data.synthetic("small", queries=40, seed=0).train
+        >>> model, shown = sr.clicks.trust_bias(), np.zeros(items.documents)
+        >>> counts = sr.clicks.simulate(items, shown, model, sessions=1000, seed=0)
+        >>> settings = sr.learning.Settings(steps=20)
+        >>> ranker = sr.learn(
+        ...     items, counts, model, production=shown, scorer="linear", settings=settings
+        ... )
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp()) / "run"
+        >>> ranker.save(folder)
+        >>> bool(np.array_equal(sr.load(folder).scores(items), ranker.scores(items)))
+        True
         """
         if Path(folder).is_file():
             return cls._of_trees(Path(folder))

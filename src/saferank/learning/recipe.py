@@ -57,8 +57,11 @@ class Recipe:
     """
 
     gain: EstimatorLike
+    """The estimator of relevance."""
     objective: ObjectiveLike
+    """What is maximised."""
     scorer: str | ModuleFactory = "mlp"
+    """"linear", "mlp", "trees", or a function from the number of features to a torch module."""
     delta: str | float | Schedule | None = None
     """None: the objective's own."""
     weights: str | Sequence[float] | Floats = "clicks"
@@ -70,16 +73,20 @@ class Recipe:
     scaling: str | None = None
     """None: the scorer's own (log1p for networks; trees take features as they are)."""
     regression: str = "posterior"
+    """The loss of the regression behind DM and DR: a name of `estimators.regression.LOSSES`."""
     propensities: Literal["exact", "averaged"] = "exact"
     """In training: of production's scores where they are known, or the log's averages; in
     validation, where nothing is clipped, always the latter."""
     gradient: str = "exact"
+    """A name of `plackett_luce.GRADIENTS`."""
     samples: int = 1000
     """Drawn rankings, for sampled gradients and the action-level baselines."""
     k: int = 5
     """Ranks, where no click model says how many."""
     keep: float | None = None
+    """A promise to learn with: the share of production's utility that every query keeps."""
     slack: float | None = None
+    """What a query may lose beside, as a share of its largest utility; None: 0.01 with `keep`."""
     fairness: str | None = None
     """A term of `objectives.fairness.TERMS` that the objective is to keep low."""
     fairness_weight: float = 0.1
@@ -87,6 +94,7 @@ class Recipe:
     fairness_over: Literal["queries", "traffic"] = "queries"
     """Whether exposure is to be fair within each query, or by group over all traffic."""
     settings: Settings = field(default_factory=Settings)
+    """How the scorer is trained."""
 
     def __post_init__(self) -> None:
         for name, table in (

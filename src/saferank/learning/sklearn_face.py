@@ -27,6 +27,15 @@ class RankingEstimator:
     Options are those of `learn`; a wrong one is refused at once. `sklearn.base.clone` and grid
     searches of your own work with `get_params` and `set_params`.
 
+    Parameters
+    ----------
+    method
+        A name of `METHODS`; None: that of `learn`.
+    seed
+        Of everything random.
+    **options
+        Any other option of `learn`, such as `scorer` or `settings`.
+
     Examples
     --------
     >>> RankingEstimator(method="dr", seed=3).get_params()

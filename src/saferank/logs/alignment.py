@@ -117,6 +117,16 @@ def read_counts(path: str | Path, *, ranks: int | None = None) -> Counts:
     See Also
     --------
     align : on documents of your own.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import saferank as sr
+    >>> rows = {"query_id": ["q", "q"], "doc_id": ["a", "b"], "rank": [1, 2], "click": [0, 1]}
+    >>> path = Path(tempfile.mkdtemp()) / "counts.parquet"
+    >>> table = sr.count(pa.table(rows), output=path, judge=0)
+    >>> read_counts(path)
+    Counts(1 queries, 2 documents, 2 ranks, 1 sessions, 1 clicks)
     """
     return arrays_of(CountTable.open(path), ranks=ranks)
 

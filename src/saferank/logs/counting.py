@@ -61,8 +61,11 @@ class EngineChoice:
     """
 
     name: str = "duckdb"
+    """"duckdb", "spark", or a URL of Ibis."""
     memory: str | None = None
+    """What it may take, such as "4GB"; None: the engine's own limit."""
     spill: Path | None = None
+    """Folder for what does not fit; None: the engine's own."""
     hive: str | None = None
     """Whose values count where folders and files have the same column: "folders" or "columns"."""
 

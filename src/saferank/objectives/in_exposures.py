@@ -33,10 +33,18 @@ class Terms(NamedTuple):
     See Also
     --------
     Objective : takes them.
+
+    Examples
+    --------
+    >>> terms = Terms(gain=np.array([0.2, 0.8]), omega0=np.array([1.0, 0.5]), total=np.full(2, 1.5))
+    >>> (terms.omega0 / terms.total).round(3)
+    array([0.667, 0.333])
     """
 
     gain: Floats
+    """Estimated relevance, one value per document."""
     omega0: Floats
+    """Production's exposure, one value per document."""
     total: Floats
     """Z of the document's query: the exposure there is to share."""
 
@@ -48,12 +56,23 @@ class Context:
     See Also
     --------
     OBJECTIVES : entries build objectives from one.
+
+    Examples
+    --------
+    >>> import saferank as sr
+    >>> context = Context(sessions=10_000, delta=0.5, weights=np.ones(5), click_model=None)
+    >>> sr.objectives.OBJECTIVES["prpo"].build(context).risk is None
+    True
     """
 
     sessions: int
+    """N, the number of sessions learned from."""
     delta: float
+    """The recipe's, or the objective's own, at this number of sessions."""
     weights: Floats
+    """Of the ranks: K values."""
     click_model: ClickModel | None
+    """What clicks mean; None where labels are learned from."""
     largest_gain: float = 1.0
     """Of all documents that the objective is used for, validation's among them, by its size."""
 
@@ -209,14 +228,25 @@ class Objective:
     See Also
     --------
     saferank.testing.check_objective : checks one.
+
+    Examples
+    --------
+    >>> def utility(omega, terms):
+    ...     return ValueSlope(omega * terms.gain, slope=terms.gain)
+    >>> import saferank as sr
+    >>> sr.testing.check_objective(lambda context: Objective(utility))
     """
 
     reward: Callable[..., ValueSlope]
+    """One value per document, with its slope in the exposure."""
     risk: Callable[..., ValueSlope] | None = None
+    """The same of what is penalised; None: nothing."""
     risk_weight: float = 0.0
+    """What the square root of the mean risk costs."""
     limits: Callable[[Terms], tuple[Floats, Floats]] = _no_limits
     """Exposures below and above which nothing more is lost or paid: what pairs are weighted by."""
     pairs: PairWeights = LAMBDARANK
+    """What a pair of documents is weighted by, where the objective is one of pairs."""
     goal: Callable[[Objective, Queries], Goal] = exposure_goal
     """What makes a goal of it on some queries."""
 

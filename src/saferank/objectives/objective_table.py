@@ -155,10 +155,18 @@ class Entry:
     See Also
     --------
     OBJECTIVES : the entries by name.
+
+    Examples
+    --------
+    >>> import saferank as sr
+    >>> sr.objectives.OBJECTIVES["prpo"].delta
+    '100/N'
     """
 
     build: Callable[[Context], Objective]
+    """From what is known of the log to the objective."""
     delta: str = "1"
+    """A number, or a formula of the number of sessions N."""
 
 
 ObjectiveLike = str | Entry | Callable[[Context], Objective]

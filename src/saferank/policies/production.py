@@ -42,10 +42,15 @@ class ProductionPolicy:
     """
 
     kind: Kind
+    """"sampled", "sorted", "uniform", "observed" or "recorded"."""
     offsets: Ints
+    """Where each query's documents begin: queries + 1 values."""
     scores: Floats | None = None
+    """One per document, where rankings follow from them."""
     table: Floats | None = None
+    """P(document at rank), documents x ranks, where the log tells."""
     sessions: Ints | None = None
+    """Of each query, behind observed frequencies."""
     filled: Floats | None = None
     """Share of each query's sessions that show something at each rank; none: lists are full."""
     inside: Floats | None = None

@@ -69,6 +69,23 @@ def write_page(
     See Also
     --------
     saferank.assess : makes the assessment.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import saferank as sr
+    >>> items = sr.data.synthetic("small", queries=40, seed=0).train
+    >>> model, shown = sr.clicks.trust_bias(), np.zeros(items.documents)
+    >>> counts = sr.clicks.simulate(items, shown, model, sessions=1000, seed=0)
+    >>> settings = sr.learning.Settings(steps=20)
+    >>> ranker = sr.learn(
+    ...     items, counts, model, production=shown, scorer="linear", settings=settings
+    ... )
+    >>> import tempfile
+    >>> assessment = sr.assess(ranker, items, production=shown, counts=counts, click_model=model)
+    >>> page = write_page(Path(tempfile.mkdtemp()) / "page.html", assessment, ranker.provenance)
+    >>> assessment.decision.sentence.partition(":")[0] in page.read_text(encoding="utf-8")
+    True
     """
     target = Path(path)
     with atomic_file(target) as temporary:

@@ -88,13 +88,17 @@ class Loop:
     """
 
     folder: Path
+    """Where its state is."""
     items: RankingData
+    """Queries and documents of all rounds."""
     plan: Plan
+    """Promise, method and confidence, the same in every round."""
     production: ProductionPolicy
     """The first production."""
     start_scores: np.ndarray
     """Scores of the first production, which learning starts at."""
     rounds: tuple[Done, ...] = ()
+    """What came of each round so far."""
 
     @classmethod
     def start(

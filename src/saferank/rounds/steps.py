@@ -36,13 +36,27 @@ class Candidate:
     See Also
     --------
     take_step : judges one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import saferank as sr
+    >>> items = sr.data.RankingData(np.eye(3), offsets=[0, 3])
+    >>> served = sr.policies.ProductionPolicy.uniform(items.offsets)
+    >>> looking = Examination.of("fitted", [1.0, 0.5])
+    >>> candidate = Candidate(np.arange(3.0), Promise(0.9, 0.0), served, looking)
+    >>> candidate.table(items).sum(axis=0).round(9)
+    array([1., 1.])
     """
 
     ranker: Policy
+    """A ranker, a function of the data, or scores."""
     promise: Promise
+    """What every query keeps."""
     against: ProductionPolicy
     """What the promise is against."""
     examination: Examination
+    """The ways of looking that the promise is for."""
 
     def table(self, items: RankingData) -> Floats:
         """P(document at rank) of what would be served, documents x ranks."""
@@ -60,10 +74,17 @@ class Step:
     See Also
     --------
     take_step : makes one.
+
+    Examples
+    --------
+    >>> Step(False, "a loss cannot be ruled out").replace
+    False
     """
 
     replace: bool
+    """Whether it does."""
     sentence: str
+    """Why, in words."""
     change: ClickChange | None = None
     """Of clicks per session; None where they cannot be told."""
 

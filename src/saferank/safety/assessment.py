@@ -68,14 +68,31 @@ class Assessment:
     See Also
     --------
     assess : makes one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import saferank as sr
+    >>> items = sr.data.synthetic("small", queries=40, seed=0).train
+    >>> model, shown = sr.clicks.trust_bias(), np.zeros(items.documents)
+    >>> counts = sr.clicks.simulate(items, shown, model, sessions=20_000, seed=0)
+    >>> assessment = sr.assess(
+    ...     items.labels, items, production=shown, counts=counts, click_model=model
+    ... )
+    >>> assessment.decision.ship, bool(assessment.difference.lower > 0)
+    (True, True)
     """
 
     decision: Decision
+    """Ship or not, and why."""
     certificate: Certificate
+    """What holds for any relevance."""
     new: Interval | None = None
     """Utility per session of what would be served, with the guard where one was asked for."""
     production: Interval | None = None
+    """The same of production."""
     difference: Interval | None = None
+    """New less production."""
     bound: LowerBound | None = None
     """How much more utility than production it has at least."""
     clicks: ClickChange | None = None
@@ -85,7 +102,9 @@ class Assessment:
     doubts: DoubtCurve | None = None
     """The share of production's utility that is certain, the more the click model is doubted."""
     support: Support | None = None
+    """How many sessions the estimate rests on."""
     estimator: str | None = None
+    """The name of the estimator; None: there is no estimate."""
     fit: ProductionFit | None = None
     """What production was taken for."""
     flatters: str | None = None
@@ -93,6 +112,7 @@ class Assessment:
     guarded: bool = False
     """Whether the numbers are of the ranker with its guard."""
     log: LogFacts | None = None
+    """Size of the log, and how it fits production and click model."""
     exposures: ExposureReport | None = None
     """Exposure by group before and after, where the items have groups."""
     truth: TrueChange | None = None

@@ -72,10 +72,21 @@ class Certificate:
     See Also
     --------
     certify : makes one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import saferank as sr
+    >>> items = sr.data.RankingData(np.eye(3), offsets=[0, 3])
+    >>> certificate = sr.certify([2.0, 1.0, 0.0], items, production=[2.0, 1.0, 0.5])
+    >>> certificate.holds, certificate.queries, certificate.production_kind
+    (True, 1, 'sampled')
     """
 
     promise: Promise
+    """What is promised."""
     deployed: Deployed
+    """How scores become rankings: "sampled" or "sorted"."""
     holds: bool
     """The promise holds for every query: this is what is promised."""
     holds_on_average: bool
@@ -85,30 +96,42 @@ class Certificate:
     mean_loss: float
     """Mean over traffic of eta(keep), in units of utility; `mean_total` is that of Z."""
     mean_total: float
+    """Mean over traffic of Z_q, the largest utility of a query."""
     guard_share: float
     """Share of the queries where the guard steps in, and of the traffic."""
     guard_traffic: float
+    """Share of the traffic of those queries."""
     guard_mixing: float
     """What the guard keeps, mean over traffic: of a mixture the share of the traffic that still
     gets the new ranker, of the best policy the share of what exposures could gain by its lights."""
     guard_loss: float
     """The largest eta(keep) of any query with the guard, as a share of Z_q."""
     curve: Curve
+    """The worst loss at each share kept."""
     distribution: Distribution
+    """Percentiles over traffic of what queries can lose and keep."""
     worst: tuple[Change, ...]
+    """The queries that can lose most."""
     visited: tuple[Change, ...]
+    """The queries with most traffic, where it is known."""
     queries: int
+    """How many were compared."""
     documents: int
+    """How many were compared."""
     traffic_known: bool
+    """Whether means are over the traffic, and not over queries."""
     weights: tuple[float, ...]
+    """Of the ranks: K values."""
     weights_from: str
     """Where the rank weights come from, in words."""
     production_kind: str
     """What production does: sampled, sorted, uniform, observed or recorded."""
     assumptions: tuple[str, ...]
+    """All that the promise takes for granted, in words."""
     data: str
     """Fingerprint of the items."""
     versions: dict[str, str]
+    """Of this package and those that it computes with."""
     examination: str = "weights"
     """What the promise is for: "weights", or "any" for every way of looking."""
     guard_mode: str = "mix"

@@ -62,14 +62,30 @@ class Comparison:
     See Also
     --------
     compare : makes one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import saferank as sr
+    >>> items = sr.data.synthetic("small", queries=40, seed=0).train
+    >>> model, shown = sr.clicks.trust_bias(), np.zeros(items.documents)
+    >>> counts = sr.clicks.simulate(items, shown, model, sessions=20_000, seed=0)
+    >>> candidates = {"labels": items.labels, "same": shown}
+    >>> comparison = sr.compare(candidates, items, counts, click_model=model, production=shown)
+    >>> [candidate.name for candidate in comparison.candidates]
+    ['labels', 'same']
     """
 
     candidates: tuple[Candidate, ...]
+    """Each with its clicks and bound, best bound first."""
     production: float
     """Production's clicks per session, as counted."""
     sessions: int
+    """How many they are judged by."""
     confidence: float
+    """Of all bounds at once."""
     fit: ProductionFit
+    """What production was taken for."""
     problems: tuple[str, ...] = ()
     """What speaks against all of these numbers."""
     feedback: Feedback = CLICKS

@@ -75,12 +75,25 @@ class Decision:
     See Also
     --------
     assess : makes one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import saferank as sr
+    >>> items = sr.data.RankingData(np.eye(3), offsets=[0, 3])
+    >>> decision = sr.assess([2.0, 1.0, 0.0], items, production=[2.0, 1.0, 0.5]).decision
+    >>> decision.ship, decision.rule
+    (True, 'promise')
     """
 
     ship: bool
+    """Whether to."""
     rule: str
+    """By what it was decided: "promise", "promise with guard", "clicks" or "both"."""
     sentence: str
+    """Why, in words for the person who decides."""
     assumes: tuple[str, ...]
+    """What the sentence takes for granted."""
     guard: float | None = None
     """The share that the guard keeps, where shipping needs it."""
     unsure: bool = False

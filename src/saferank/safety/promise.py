@@ -19,7 +19,9 @@ class Promise:
     """
 
     keep: float = 0.9
+    """Share of production's utility that every query keeps, in (0, 1]."""
     slack: float = 0.01
+    """What may be lost beside, as a share of Z_q, in [0, 1]."""
     floor: float = field(default=0.0, repr=False)
     """Share of its exposure under production that every group of every query keeps, too."""
     floor_of_all: float = field(default=0.0, repr=False)

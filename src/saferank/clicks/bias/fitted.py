@@ -37,24 +37,42 @@ class FittedBias:
     See Also
     --------
     fit_trust_bias, fit_position_bias : fit one to counts.
+
+    Examples
+    --------
+    >>> import saferank as sr
+    >>> seen = sr.counts.Counts(range(21), [[40, 40]] * 20, [[20, 10], [10, 5]] * 10)
+    >>> fit = sr.clicks.fit_position_bias(seen)
+    >>> fit.kind, fit.reference, fit.model.alpha.round(3)
+    ('position', 1, array([1. , 0.5]))
     """
 
     kind: str
+    """What was fitted: "trust" or "position"."""
     method: str
+    """How: "em", "harvest", "policy" or "matching"."""
     reference: int
+    """The rank (from 1) that the others are compared with."""
     model: ClickModel
+    """Usable at once: the widest range of relevance that the log allows."""
     canonical: Canonical
+    """Click probability at each rank from that at `reference`."""
     level_at: float
     """Clicks per impression at the reference rank, to two digits: a document to speak of."""
     uncertainty: Uncertainty
+    """Standard errors and intervals of `canonical` and `model`."""
     relevance: Floats
     """Of each document on the scale of `model`; NaN where it was never shown."""
     misfit: Misfit
+    """How far the clicks are from what the model explains."""
     identifiability: Identifiability
+    """Which ranks the log can compare."""
     route: Route = "documents"
+    """What tells ranks apart: documents seen at several, a known policy, or features."""
     why: str = ""
     """Why this route was taken, in one sentence; empty where nothing but documents was given."""
     impressions_per_document: float = np.inf
+    """Mean over the documents that were shown."""
 
     @property
     def slope_error(self) -> Floats:

@@ -54,6 +54,12 @@ class KnownPolicy:
     See Also
     --------
     fit_trust_bias : takes one as `policy`.
+
+    Examples
+    --------
+    >>> uniform = KnownPolicy(np.full((2, 2), 0.5), "rankings were shuffled")
+    >>> uniform.rows(np.array([1])).propensity
+    array([[0.5, 0.5]])
     """
 
     propensity: Floats

@@ -56,6 +56,12 @@ class LikeDocuments:
     See Also
     --------
     fit_position_bias : takes one as `like`.
+
+    Examples
+    --------
+    >>> like = LikeDocuments(np.array([1.0, 2.0]), np.array([0.3, 0.1]), "by price")
+    >>> like.rows(np.array([1])).rate
+    array([0.1])
     """
 
     place: Floats

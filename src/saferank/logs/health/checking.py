@@ -49,15 +49,31 @@ class LogHealth:
     See Also
     --------
     check_log : makes one.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> import saferank as sr
+    >>> rows = {"query_id": ["q", "q"], "doc_id": ["a", "b"], "rank": [1, 2], "click": [0, 1]}
+    >>> health = sr.logs.check_log(pa.table(rows))
+    >>> [rate.clicks for rate in health.by_rank]
+    [0, 1]
     """
 
     report: CountReport
+    """What was counted, left out and mended."""
     findings: tuple[Finding, ...]
+    """What is wrong or remarkable, how grave it is, and what to do."""
     by_rank: tuple[Rate, ...]
+    """Impressions and clicks at each rank."""
     by_day: tuple[Rate, ...]
+    """The same of each day, where the log has times."""
     overlap: Overlap
+    """How many documents were seen at several ranks."""
     robots: Robots
+    """Who clicks like a robot."""
     alignment: Alignment | None = None
+    """What of the log has items, where they were given."""
 
     @property
     def verdict(self) -> Verdict:
