@@ -26,9 +26,10 @@ def markdown(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
 
 
 def summary(part: Callable[..., object]) -> str:
-    """The first sentence of a part's docstring, formulas as code."""
+    """The first sentence of a part's docstring."""
     first = " ".join((part.__doc__ or "").partition("\n\n")[0].split())
-    return re.sub(r":math:`([^`]*)`", r"`\1`", first).removesuffix(".").replace("|", "/")
+    drawn = re.sub(r":math:`([^`]*)`", r"$\1$", first).replace("ctr", r"\text{ctr}")
+    return drawn.removesuffix(".").replace("|", "/")
 
 
 def methods() -> str:

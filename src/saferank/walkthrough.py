@@ -1,4 +1,4 @@
-"""The whole way on an embedded collection: production, clicks, learning, and what came of it."""
+"""The whole pipeline on an embedded collection: production, clicks, learning, and the outcome."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ app.add_typer(logs.app, name="logs")
 
 START_HERE = """Learn a ranker from a click log, and tell whether it is safe to ship.
 
-  saferank demo                                   the whole way on an embedded collection
+  saferank demo                                   the whole pipeline on an embedded collection
   saferank logs check LOG --items ITEMS           is my log good enough?
   saferank simulate --rows -o clicks.parquet --items items.parquet
                                                   a log to try the commands on

@@ -1,4 +1,4 @@
-"""`saferank demo`: the whole way on an embedded collection."""
+"""`saferank demo`: the whole pipeline on an embedded collection."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def demo(
     seed: Annotated[int, typer.Option(help="Everything random comes from it.")] = 0,
     json: Json = False,
 ) -> None:
-    """Show the whole way: a production ranker, its clicks, what is learned from them.
+    """Show the whole pipeline: a production ranker, its clicks, what is learned from them.
 
     Example: saferank demo -o saferank-demo
     """
