@@ -67,11 +67,15 @@ def largest_within(a: Floats, b: Floats, allowed: float) -> float:
 
 @kernel
 def _first_point(a: float, b: float, grid: Floats) -> int:
-    """The first point x of an ascending grid up to 1 with x a > b, where a > b."""
-    point = min(grid.size - 1, int(b / a * (grid.size - 1)))
+    """The first point x of an ascending grid with x a > b, where a > b; its size if there is none.
+
+    Exposures of a linear programme may be below 0 by its rounding: the first point is theirs.
+    """
+    guess = max(b, 0.0) / a if a > 0 else 0.0
+    point = min(grid.size, int(guess * grid.size))
     while point > 0 and grid[point - 1] * a > b:
         point -= 1
-    while grid[point] * a <= b:
+    while point < grid.size and grid[point] * a <= b:
         point += 1
     return point
 
@@ -89,8 +93,9 @@ def _raise_curve(
     for d in range(a.size):
         if a[d] > b[d]:
             point = _first_point(a[d], b[d], grid)
-            pieces[0, point] += a[d]
-            pieces[1, point] += b[d]
+            if point < grid.size:
+                pieces[0, point] += a[d]
+                pieces[1, point] += b[d]
     slope, level, scale = 0.0, 0.0, 1 / total if total > 0 else 1.0
     for point in range(grid.size):
         slope += pieces[0, point]
