@@ -205,3 +205,26 @@ def test_memory_stays_below_the_limit(tmp_path: Path) -> None:
         assert 0.2 < float(peak[1]) <= 2
     left = {path.name for path in tmp_path.iterdir()}
     assert left == {"items.parquet", "counts.parquet", "run", "rankings.parquet"}
+
+
+FAULTS = """
+import resource
+import numpy as np
+from saferank.data import within_memory
+
+with within_memory(4_000_000_000):
+    ones = np.ones(1 << 20)
+    for step in range(40):
+        if step == 2:
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        np.sqrt(ones + step)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc's allocator")
+def test_temporary_arrays_of_a_loop_are_not_given_new_pages_each_time():
+    call = [sys.executable, "-c", FAULTS]
+    done = subprocess.run(call, capture_output=True, text=True, check=True)
+    pages = 38 * 2 * (1 << 23) // 4096  # of all temporaries
+    assert int(done.stdout) < pages / 10

@@ -50,8 +50,11 @@ SMALLEST: Final = 50_000_000
 _SIZE: Final = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([KMGT]i?B)\s*$", re.IGNORECASE)
 
 
+_TRIM_THRESHOLD: Final = -1
 _MMAP_THRESHOLD: Final = -3
-"""glibc's M_MMAP_THRESHOLD."""
+"""glibc's M_TRIM_THRESHOLD and M_MMAP_THRESHOLD."""
+BLOCK_SHARE: Final = 256
+"""Blocks of more than this part of the memory go back to the system when they are freed."""
 
 
 class _Limit(NamedTuple):
@@ -116,18 +119,22 @@ def within_memory(size: int | None, folder: Path | None = None) -> Iterator[None
 
 def _arrays_within(size: int, folder: Path | None) -> AbstractContextManager[None]:
     """All arrays that NumPy makes are mapped where they are large, whoever makes them."""
-    _give_memory_back()
+    _give_memory_back(max(size // BLOCK_SHARE, SMALLEST_MAPPED))
     least = max(size // ARRAY_SHARE, SMALLEST_MAPPED)
     return arrays_in_files(least, folder, int(FILLED * size))
 
 
-def _give_memory_back() -> None:
-    """Have glibc return blocks of more than 1 MB to the system when they are freed.
+def _give_memory_back(least: int) -> None:
+    """Have glibc return blocks of more than so many bytes to the system when they are freed.
 
-    By default it soon keeps blocks of up to 32 MB for later, with gaps between them.
+    By default it soon keeps blocks of up to 32 MB for later, with gaps between them, whatever the
+    limit. Smaller ones are kept, up to some of them: pages that go and come again for each
+    temporary array of a loop cost several times what is computed in them.
     """
     with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL("libc.so.6").mallopt(_MMAP_THRESHOLD, 1 << 20)
+        library = ctypes.CDLL("libc.so.6")
+        library.mallopt(_MMAP_THRESHOLD, least)
+        library.mallopt(_TRIM_THRESHOLD, 4 * least)
 
 
 def allowed_memory() -> int | None:

@@ -43,10 +43,17 @@ class Kind:
     within_query: bool = False
 
 
+def _log1p(values: Floats) -> Floats:
+    shaped = np.abs(values)
+    np.log1p(shaped, out=shaped)
+    result: Floats = np.copysign(shaped, values, out=shaped)
+    return result
+
+
 KINDS: Final[dict[str, Kind]] = {
     "none": Kind(centred=False),
     "standard": Kind(),
-    "log1p": Kind(shape=lambda values: np.copysign(np.log1p(np.abs(values)), values)),
+    "log1p": Kind(shape=_log1p),
     "clip": Kind(clipped=True),
     "query_minmax": Kind(centred=False, within_query=True),
 }
@@ -127,7 +134,8 @@ class Scaling:
                 lambda: (
                     _shaped(piece, chosen, low, high)
                     for _, piece in storage.pieces(data.features, _ROWS)
-                )
+                ),
+                data.documents,
             )
         plain = cls(kind, data.width, centre, spread, low, high)
         if not encode:
@@ -188,8 +196,9 @@ class Scaling:
         if self.centre is None or self.spread is None:
             return features
         values = _shaped(features, kind, self.low, self.high)
-        scaled: Features = ((values - self.centre) / self.spread).astype(np.float32)
-        return scaled
+        values -= self.centre
+        values /= self.spread
+        return values.astype(np.float32)
 
     def _check_width(self, features: Features) -> None:
         fits = features.ndim == 2 and features.shape[1] == self.width
@@ -241,19 +250,19 @@ def _blocks(features: Features, offsets: Ints | None) -> Iterator[tuple[slice, I
 
 
 def _shaped(features: Features, kind: Kind, low: Floats | None, high: Floats | None) -> Floats:
-    """Features in float64, before they are centred."""
+    """A copy of features in float64, before they are centred."""
     values = features.astype(np.float64)
     if low is not None and high is not None:
         np.clip(values, low, high, out=values)
     return kind.shape(values)
 
 
-def _moments(pieces: Callable[[], Iterator[Floats]]) -> tuple[Floats, Floats]:
+def _moments(pieces: Callable[[], Iterator[Floats]], rows: int) -> tuple[Floats, Floats]:
     """Mean and standard deviation of each column (1 for a constant one), in two looks.
 
     Missing values have no part in them; a column of nothing else has mean 0.
     """
-    count: Any = sum(piece.shape[0] for piece in pieces())
+    count: Any = rows
     mean = sum(piece.sum(axis=0) for piece in pieces()) / count
     gaps = np.isnan(mean)
     if gaps.any():
