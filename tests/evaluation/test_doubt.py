@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from worlds import exposure, rankings, sessions
@@ -18,11 +18,11 @@ from saferank.counts import Counts
 from saferank.data import RankingData
 from saferank.estimators import Evidence, by_policy
 from saferank.estimators.session_form import SessionScore
-from saferank.evaluation import Contrast
+from saferank.evaluation import Contrast, click_weights
 from saferank.evaluation.bias_set import BiasSet
 from saferank.evaluation.click_weights import choose_weights
-from saferank.evaluation.document_weights import Multipliers, Prospect, solve_documents
-from saferank.evaluation.doubt import _Shares, doubt_curve
+from saferank.evaluation.document_weights import Multipliers, Prospect, Sample, solve_documents
+from saferank.evaluation.doubt import LOOKS, NEAR, _crossing, _Shares, doubt_curve
 from saferank.evaluation.doubted_loss import DoubtedLoss
 from saferank.evaluation.measuring import count_moments
 from saferank.policies import ProductionPolicy
@@ -255,6 +255,75 @@ def test_better_weights_than_none_and_than_those_of_one_step():
     for _ in range(50):
         other = v * rng.uniform(0.5, 1.5, v.shape)
         assert expected <= expect(loss, prospect, bias, other, 1.64)[0] + 1e-3
+
+
+def many_documents(rng, documents, ranks=5):
+    """Lists of 100 of which the first documents are shown most, in traffic that some queries have
+    a lot of."""
+    traffic = np.repeat(rng.pareto(1.5, documents // 100) + 0.1, 100)
+    chance = np.tile(np.exp(-np.arange(100) / 8), documents // 100)[:, None]
+    shown = chance * rng.uniform(0.5, 1, (documents, ranks))
+    shown /= np.repeat(np.add.reduceat(shown, np.arange(0, documents, 100)), 100, axis=0)
+    return Prospect(
+        shown, traffic / (traffic.sum() / 100), rng.random(documents) * 0.6,
+        rng.uniform(0.1, 0.25, (documents, ranks)), documents // 25,
+    )  # fmt: skip
+
+
+def test_sums_over_a_sample_are_about_those_over_all_documents():
+    rng = np.random.default_rng(3)
+    prospect = many_documents(rng, 20_000)
+    places, sample = Sample.of(prospect, 2000)
+    assert (np.diff(places) > 0).all()
+    assert 1000 < places.size <= 2000
+    for value in (
+        np.ones(20_000),
+        prospect.shown @ np.ones(5),
+        prospect.predicted,
+        rng.random(20_000),
+    ):
+        exact = prospect.traffic @ value
+        assert sample.traffic @ value[places] == pytest.approx(exact, rel=0.05)
+    heavy = np.argsort(prospect.traffic)[-100:]  # a query that has a part of the traffic by itself
+    assert np.isin(heavy[np.argsort(prospect.shown[heavy, 0])[-5:]], places).all()
+
+
+def test_multipliers_of_a_sample_give_weights_as_good_as_those_of_all_documents(monkeypatch):
+    rng = np.random.default_rng(4)
+    prospect = many_documents(rng, 20_000)
+    loss = prospect.shown.sum(axis=1) - rng.permutation(prospect.shown.sum(axis=1))
+    bias = BiasSet.around(trust_bias(), 0.1)
+    nothing = prospect.traffic @ np.maximum(0, loss)
+    best, _ = choose_weights(loss, prospect, bias, 1.64)
+    monkeypatch.setattr(click_weights, "SAMPLE", 1000)
+    monkeypatch.setattr(Prospect, "sample", property(lambda self: Sample.of(self, 1000)))
+    v, start = choose_weights(loss, prospect, bias, 1.64)
+    assert not np.array_equal(v, best)
+    gained, sampled = (nothing - expect(loss, prospect, bias, each, 1.64)[0] for each in (best, v))
+    assert sampled > 0.99 * gained > 0
+    again, _ = choose_weights(loss, prospect, bias, 1.64, start=start)
+    assert nothing - expect(loss, prospect, bias, again, 1.64)[0] > 0.99 * gained
+
+
+@given(st.lists(st.tuples(st.floats(-20, 20), st.floats(-2, 2)), min_size=1, max_size=5),
+       st.floats(0, 10), st.floats(0, 2))  # fmt: skip
+def test_a_crossing_is_never_beyond_what_passes(lines, square, spare):
+    def convex(at):
+        return max(slope * at + level for slope, level in lines) + square * at**2
+
+    looks = {}
+
+    def excess(at):
+        looks[at] = convex(at) - convex(0.0) - spare
+        return looks[at]
+
+    last = convex(1.0) - convex(0.0) - spare
+    assume(last > 0)
+    place = _crossing(excess, -spare, last)
+    assert place == 0 or looks[place] <= 0
+    assert len(looks) <= LOOKS
+    if len(looks) < LOOKS and place + NEAR < 1:
+        assert excess(place + 1.01 * NEAR) > -1e-9
 
 
 # -- laws --------------------------------------------------------------------------------------

@@ -11,6 +11,10 @@ with the largest and the smallest :math:`\alpha` that are thought possible. :mat
 rank's sum of weights costs because of :math:`\beta`. It is convex in v. For given multipliers of
 the root and of the sums it falls apart into documents, and a document's problem has one unknown:
 the relevance :math:`\theta` in [0, 1] that would be worst for it.
+
+The multipliers are a handful of numbers, which a sample of the documents tells about as well as all
+of them; any weights are valid, and near the best ones the bound is flat. So of many documents each
+problem is solved once, with the multipliers that are best for the sample.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ from saferank._core.flat import Floats
 from saferank.errors import require
 from saferank.evaluation.bias_set import BiasSet
 from saferank.evaluation.document_weights import (
+    SAMPLE,
     Multipliers,
     Prospect,
     WeightSums,
@@ -33,6 +38,8 @@ STEPS = 12
 """Of the multipliers, at most; each solves every document's problem exactly."""
 SETTLED = 0.001
 """Steps end when one gains less than this share of what clicks gain at all."""
+FEW = 4
+"""With more than so many times the documents of a sample, multipliers are chosen by the sample."""
 
 
 def choose_weights(
@@ -63,7 +70,22 @@ def choose_weights(
     """
     require(quantile > 0, "quantile", "positive", quantile)
     # what one problem finds must not change where others start
-    multipliers = _first(prospect, bias) if start is None else replace(start, theta=start.theta + 0)
+    first = _first(prospect, bias) if start is None else replace(start, theta=start.theta + 0)
+    if loss.size <= FEW * SAMPLE:
+        return _settle(loss, prospect, bias, quantile, first)
+    places, sample = prospect.sample
+    few = replace(first, theta=first.theta[places])
+    some, settled = _settle(loss[places], sample, bias, quantile, few)
+    weights, chosen = np.zeros_like(prospect.shown), replace(settled, theta=first.theta)
+    if some.any():
+        solve_documents(loss, prospect, bias, chosen, weights)
+    return weights, chosen
+
+
+def _settle(
+    loss: Floats, prospect: Prospect, bias: BiasSet, quantile: float, multipliers: Multipliers
+) -> tuple[Floats, Multipliers]:
+    """Steps of the multipliers until one gains little; the best weights, and their multipliers."""
     nothing = best = float(prospect.traffic @ np.maximum(0.0, loss))  # no click weighs anything
     weights, chosen = np.zeros_like(prospect.shown), np.zeros_like(prospect.shown)
     settled = multipliers

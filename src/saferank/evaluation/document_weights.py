@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from saferank._core.flat import Floats
+from saferank._core.flat import Floats, Ints
 from saferank._core.kernels import inlined, kernel, parallel_kernel
 from saferank.evaluation.bias_set import BiasSet
 
@@ -21,6 +21,10 @@ _NEWTON = 40
 _BLOCK = 256
 """Documents that are added up by themselves, so that sums are the same on any threads."""
 _SCALARS = 4
+SAMPLE = 1 << 15
+"""Documents of a sample, at most."""
+_GOLDEN = (5**0.5 - 1) / 2
+"""Its multiples, modulo 1, are spread more evenly than those of any other number."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,9 +44,40 @@ class Prospect:
     """The most that one click may move the mean, in standard errors: normal theory needs many."""
 
     @cached_property
-    def precision(self) -> Floats:
-        """1 / variance."""
-        return 1 / self.variance
+    def sample(self) -> Sample:
+        """Documents that stand for all of them where there are many."""
+        return Sample.of(self)
+
+
+class Sample(NamedTuple):
+    """Documents by which multipliers are chosen; sums over them estimate sums over all."""
+
+    places: Ints
+    """Which documents, in their order."""
+    prospect: Prospect
+    """Of these documents, the traffic of each divided by its chance to be among them."""
+
+    @classmethod
+    def of(cls, prospect: Prospect, size: int = SAMPLE) -> Sample:
+        """Some documents, with a chance by how much of the traffic there is and shows them.
+
+        One of each of `size` equal shares of that, at places within the shares that are spread
+        evenly and never repeat: no chance is needed, and no length of lists can be in step.
+        """
+        reach = prospect.traffic * (0.5 + prospect.shown.sum(axis=1))
+        reached = np.cumsum(reach)
+        numbers = np.arange(size)
+        points = (numbers + numbers * _GOLDEN % 1) * (reached[-1] / size)
+        places, times = np.unique(
+            np.minimum(np.searchsorted(reached, points, side="right"), reach.size - 1),
+            return_counts=True,
+        )
+        chance = reach[places] * (size / reached[-1]) / times
+        sample = Prospect(
+            prospect.shown[places], prospect.traffic[places] / chance, prospect.predicted[places],
+            prospect.variance[places], prospect.sessions, prospect.influence,
+        )  # fmt: skip
+        return cls(places, sample)
 
 
 class _Documents(NamedTuple):
@@ -52,7 +87,7 @@ class _Documents(NamedTuple):
     shown: Floats
     traffic: Floats
     predicted: Floats
-    precision: Floats
+    variance: Floats
 
 
 class _Limits(NamedTuple):
@@ -123,7 +158,7 @@ def solve_documents(
     )
     limits = _Limits(ranks, 2 * multipliers.error, multipliers.clip)
     documents = _Documents(
-        loss, prospect.shown, prospect.traffic, prospect.predicted, prospect.precision
+        loss, prospect.shown, prospect.traffic, prospect.predicted, prospect.variance
     )
     blocks = np.zeros((-(-loss.size // _BLOCK), _SCALARS + 2 * bias.alpha.size))
     _solve(blocks.shape[0], documents, limits, multipliers.theta, weights, blocks)
@@ -136,12 +171,16 @@ def _solve(
     blocks: Floats,
 ) -> None:  # fmt: skip
     """Weights of the documents of some blocks, and each block's sums: the same on any threads."""
-    loss, shown, _, predicted, precision = documents
+    loss, shown, _, predicted, variance = documents
+    terms = np.zeros((3, shown.shape[1]))
     for block in range(first, last):
         for d in range(block * _BLOCK, min((block + 1) * _BLOCK, loss.size)):
-            left, theta[d] = _document(
-                loss[d], shown[d], predicted[d], precision[d], limits, theta[d], weights[d]
-            )
+            for k in range(shown.shape[1]):
+                expected = limits.ranks[0, k] * predicted[d]
+                terms[0, k] = expected + limits.ranks[3, k]
+                terms[1, k] = expected - limits.ranks[4, k]
+                terms[2, k] = 1 / (variance[d, k] * limits.curvature)
+            left, theta[d] = _document(loss[d], shown[d], terms, limits, theta[d], weights[d])
             _add(d, left, documents, limits.ranks, weights[d], blocks[block])
 
 
@@ -150,32 +189,35 @@ def _add(
     d: int, left: float, documents: _Documents, ranks: Floats, weights: Floats, sums: Floats
 ) -> None:
     """Add a document to the sums of its block."""
-    shown, precision = documents.shown[d], documents.precision[d]
+    shown, variance = documents.shown[d], documents.variance[d]
     traffic, predicted = documents.traffic[d], documents.predicted[d]
-    sums[1] += traffic * max(left, 0.0)
+    clicks, trust, spread = 0.0, 0.0, 0.0
     for k in range(shown.size):
         weighed = traffic * shown[k] * weights[k]
         if weighed != 0:
-            sums[0] += weighed * ranks[0, k] * predicted
-            sums[2] += max(-ranks[5, k] * weighed, -ranks[6, k] * weighed)
-            sums[3] += weighed * weights[k] / precision[k]
+            clicks += weighed * ranks[0, k]
+            trust += max(-ranks[5, k] * weighed, -ranks[6, k] * weighed)
+            spread += weighed * weights[k] * variance[k]
             sums[_SCALARS + k] += weighed
-            sums[_SCALARS + shown.size + k] += traffic * shown[k] * precision[k]
+            sums[_SCALARS + shown.size + k] += traffic * shown[k] / variance[k]
+    sums[0] += clicks * predicted
+    sums[1] += traffic * max(left, 0.0)
+    sums[2] += trust
+    sums[3] += spread
 
 
 @kernel
 def _document(
-    loss: float, shown: Floats, predicted: float, precision: Floats, limits: _Limits,
-    start: float, weights: Floats,
-) -> tuple[float, float]:  # fmt: skip
+    loss: float, shown: Floats, terms: Floats, limits: _Limits, start: float, weights: Floats
+) -> tuple[float, float]:
     r"""A document's weights: those of its worst relevance theta, found by guarded Newton steps.
 
     For a given theta :math:`v = [\theta\alpha^- - \alpha\hat R - up]^+ / (2 \lambda s)`, or minus
     :math:`[\alpha\hat R - down - \theta\alpha^+]^+ / (2 \lambda s)`. What is left of the loss
     falls in theta; theta is 1 where some is left even then, 0 where none is anyway, else its root.
-    Both are returned.
+    Both are returned. Rows of `terms`: what is taken off at once, and the factor.
     """
-    ranks, curvature, clip = limits
+    ranks, _, clip = limits
     low, high, theta, left = -1.0, 2.0, start, 0.0
     for _ in range(_NEWTON):
         left, slope = loss, 0.0
@@ -183,20 +225,18 @@ def _document(
             weights[k] = 0.0
             if shown[k] <= 0:
                 continue
-            expected = ranks[0, k] * predicted
-            rise = theta * ranks[1, k] - expected - ranks[3, k]
-            fall = expected - ranks[4, k] - theta * ranks[2, k]
-            scale = precision[k] / curvature
+            rise = (theta * ranks[1, k] - terms[0, k]) * terms[2, k]
+            fall = (terms[1, k] - theta * ranks[2, k]) * terms[2, k]
             if rise > 0:
-                weights[k] = min(rise * scale, clip)
+                weights[k] = min(rise, clip)
                 left -= shown[k] * ranks[1, k] * weights[k]
-                if rise * scale < clip:
-                    slope += shown[k] * ranks[1, k] ** 2 * scale
+                if rise < clip:
+                    slope += shown[k] * ranks[1, k] ** 2 * terms[2, k]
             elif fall > 0:
-                weights[k] = -min(fall * scale, clip)
+                weights[k] = -min(fall, clip)
                 left -= shown[k] * ranks[2, k] * weights[k]
-                if fall * scale < clip:
-                    slope += shown[k] * ranks[2, k] ** 2 * scale
+                if fall < clip:
+                    slope += shown[k] * ranks[2, k] ** 2 * terms[2, k]
         end = (left > 0 and theta == 1) or (left < 0 and theta == 0)
         if end or abs(left) < 1e-11:
             break

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from saferank._core.flat import Floats
 from saferank.errors import require
+from saferank.evaluation.bias_set import BiasSet
 from saferank.evaluation.document_weights import Multipliers
 from saferank.evaluation.doubted_loss import DoubtedLoss
 
@@ -24,6 +27,8 @@ STEP = 0.01
 """Doubts between these are rounded up to whole steps."""
 SHARES = (0.3, 0.6, 0.8, 0.9, 1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.75, 2, 2.5, 3, 4)
 """Shares of production's utility that are tested in turn."""
+NEAR, LOOKS = 1 / 64, 6
+"""How near to its crossing a bound is looked for between two shares, and how often at most."""
 
 
 @dataclass(frozen=True)
@@ -170,20 +175,24 @@ class _Shares:
         """
         bias = self.loss.bias(doubt)
         start = self._starts.get(max((each for each in DOUBTS if each < doubt), default=-1.0))
-        certain, before = 0.0, np.zeros_like(self.loss.shown)
+        certain, before, spare = 0.0, np.zeros_like(self.loss.shown), -self.allowed
         for share in self.tested:
             weights, start = self.loss.weights(share, doubt, start)
             self._starts.setdefault(doubt, start)
-            ends = (certain, before), (share, weights)
-
-            def passes(at: float, ends: Any = ends) -> bool:
-                kappa, v = (low + at * (high - low) for low, high in zip(*ends, strict=True))
-                return self.loss.upper(kappa, bias, v) <= self.allowed
-
-            if not passes(1.0):
-                return certain + _largest(passes, 0.0, 1.0, steps=6) * (share - certain)
-            certain, before = share, weights
+            excess = self.loss.upper(share, bias, weights) - self.allowed
+            if excess > 0:
+                weights -= before
+                between = partial(self._between, bias, (certain, share), (before, weights))
+                return certain + _crossing(between, spare, excess) * (share - certain)
+            certain, before, spare = share, weights, excess
         return certain
+
+    def _between(
+        self, bias: BiasSet, shares: tuple[float, float], line: tuple[Floats, Floats], at: float
+    ) -> float:
+        """What the bound exceeds on the line from one share's weights, by its change, to others."""
+        (low, high), (weights, change) = shares, line
+        return self.loss.upper(low + at * (high - low), bias, weights + at * change) - self.allowed
 
     def _unbounded(self) -> float:
         """The share for any user behaviour: of these queries, where production is known exactly."""
@@ -210,3 +219,39 @@ def _largest(passes: Callable[[float], bool], low: float, high: float, *, steps:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if passes(middle) else (low, middle)
     return low
+
+
+def _crossing(excess: Callable[[float], float], first: float, last: float) -> float:
+    """The largest place in [0, 1] seen at which a convex function is at most 0; rather too low.
+
+    Parameters
+    ----------
+    excess
+        The function.
+    first, last
+        Its values at 0, which is not positive, and at 1, which is.
+
+    Returns
+    -------
+    float
+        A place that was looked at (or 0), within `NEAR` of the crossing unless it took too long.
+    """
+    low, high, beyond = (0.0, first), (1.0, last), 1.0
+    for _ in range(LOOKS):
+        if beyond - low[0] <= NEAR:
+            break
+        # a chord lies above a convex function between its ends, and below it outside of them;
+        # a little below its zero rounding cannot make the function positive
+        at = max(_zero(low, high) - NEAR / 8, low[0] + (beyond - low[0]) / 4)
+        here = (at, excess(at))
+        if here[1] > 0:
+            high, beyond = here, min(beyond, at)
+        else:
+            beyond = min(beyond, _zero(low, here)) if here[1] > low[1] else beyond
+            low = here
+    return low[0]
+
+
+def _zero(low: tuple[float, float], high: tuple[float, float]) -> float:
+    """Where the line through two points, the second of them higher, is 0."""
+    return low[0] - low[1] * (high[0] - low[0]) / (high[1] - low[1])

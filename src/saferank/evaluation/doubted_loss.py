@@ -28,6 +28,7 @@ from scipy.stats import norm
 
 from saferank._core import flat
 from saferank._core.flat import Floats
+from saferank.clicks import ClickModel
 from saferank.errors import InputError, require
 from saferank.evaluation.bias_set import BiasSet
 from saferank.evaluation.click_weights import choose_weights
@@ -91,12 +92,16 @@ class DoubtedLoss:
         predicted = np.full(counts.documents, PREDICTED)
         if evidence.predictions is not None:
             predicted = np.clip(evidence.predictions, 0.0, 1.0)
-        self.expected = model.alpha * predicted[:, None] + model.beta
         self.traffic = counts.sessions / max(counts.total, 1)
         self.prospect = Prospect(
             self.shown, flat.repeat_per_document(self.traffic, counts.offsets), predicted,
-            _spread(self.expected, model.alpha), counts.total, INFLUENCE[self.method],
+            _spread(predicted, model), counts.total, INFLUENCE[self.method],
         )  # fmt: skip
+
+    @property
+    def expected(self) -> Floats:
+        """Predicted clicks per impression, documents x ranks."""
+        return _expected(self.prospect.predicted, self.evidence.click_model)
 
     @property
     def largest(self) -> float:
@@ -128,9 +133,9 @@ class DoubtedLoss:
 
     def said(self, kappa: float, bias: BiasSet, v: Floats) -> DoubtedScores:
         """What sessions say of the loss, its worst rest included, beta as fitted."""
-        loss, spread = kappa * self.omega0 - self.omega, self.prospect.variance
+        loss, prospect = kappa * self.omega0 - self.omega, self.prospect
         return doubted_scores(
-            Asked(loss, v, self.shown, self.expected, spread),
+            Asked(loss, v, self.shown, prospect.variance, prospect.predicted),
             self.evidence.counts,
             bias,
             owed=kappa * self.unseen,
@@ -157,8 +162,13 @@ class DoubtedLoss:
         return worst
 
 
-def _spread(expected: Floats, alpha: Floats) -> Floats:
+def _expected(predicted: Floats, model: ClickModel) -> Floats:
+    result: Floats = model.alpha * predicted[:, None] + model.beta
+    return result
+
+
+def _spread(predicted: Floats, model: ClickModel) -> Floats:
     """Variance of a click around its prediction, for a relevance that may be somewhat higher."""
-    chance = np.clip(expected + ASTRAY * alpha, 0.01, 0.99)
-    result: Floats = chance * (1 - chance) + (ASTRAY * alpha) ** 2
+    chance = np.clip(_expected(predicted, model) + ASTRAY * model.alpha, 0.01, 0.99)
+    result: Floats = chance * (1 - chance) + (ASTRAY * model.alpha) ** 2
     return result

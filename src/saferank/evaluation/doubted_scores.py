@@ -30,13 +30,13 @@ class Asked(NamedTuple):
     loss: Floats
     """A, one per document."""
     v: Floats
-    """Weights of clicks; this and what follows are documents x ranks."""
+    """Weights of clicks; this and the next two are documents x ranks."""
     shown: Floats
     """P0."""
-    expected: Floats
-    """Predicted click rates."""
     spread: Floats
-    """Variance of clicks around them."""
+    """Variance of clicks around what is predicted of them."""
+    predicted: Floats
+    """Relevance, one per document."""
 
 
 class _Sessions(NamedTuple):
@@ -82,7 +82,10 @@ def doubted_scores(
         Where each document has a beta of its own, it is at its worst; else as fitted.
     """
     ranks = asked.v.shape[1]
-    limits = np.stack([bias.alpha_low, bias.alpha_high, bias.beta, bias.beta, np.zeros(ranks)])
+    limits = np.stack(
+        [bias.alpha_low, bias.alpha_high, bias.beta, bias.beta, np.zeros(ranks), bias.alpha,
+         bias.beta]
+    )  # fmt: skip
     if bias.per_document:
         limits[2:4] = bias.beta_low, bias.beta_high
     if observed is not None:
@@ -113,43 +116,46 @@ def doubted_scores(
 def _queries(
     first: int, last: int, log: _Sessions, asked: Asked, limits: Floats, lists: bool, out: Floats
 ) -> None:
-    """Rows of `out`: base, what is said on top, variance, range, whether clicks are asked, ..."""
+    """Rows of `out`: base, what is said on top, variance, range, the largest weight, ..."""
     offsets, impressions, clicks, sessions = log
-    loss, v, shown, expected, spread = asked
+    loss, v, shown, spread, predicted = asked
     ranks = v.shape[1]
+    # rows: what sessions say, the same with its square where lists vary, its range
+    said = np.zeros((5, ranks))
     for q in range(first, last):
         total = max(float(sessions[q]), 1.0)
-        once, square = np.zeros(ranks), np.zeros(ranks)
-        wide, low, high = np.zeros(ranks), np.zeros(ranks), np.zeros(ranks)
+        said[:] = 0.0
+        base, asks, least = 0.0, 0.0, 0.0
         for d in range(offsets[q], offsets[q + 1]):
             left = loss[d]
             for k in range(ranks):
                 weight = v[d, k]
-                if weight != 0:
-                    weighed = shown[d, k] * weight
-                    left -= weighed * (limits[0, k] if weight > 0 else limits[1, k])
-                    trust = limits[2, k] if weighed > 0 else limits[3, k]
-                    out[q, 0] += weighed * (expected[d, k] - trust)
-                    out[q, 5] = 1.0
-                    out[q, 6] += weighed * weight * spread[d, k]
-                    out[q, 7 + k] += weighed
-            out[q, 0] += max(left, 0.0)
+                weighed = shown[d, k] * weight
+                left -= weighed * (limits[0, k] if weight > 0 else limits[1, k])
+                expected = limits[5, k] * predicted[d] + limits[6, k]
+                base += weighed * (expected - (limits[2, k] if weighed > 0 else limits[3, k]))
+                least += weighed * weight * spread[d, k]
+                asks = max(asks, abs(weight))
+                out[q, _SCALARS + k] += weighed
+            base += max(left, 0.0)
             for k in range(ranks):
                 weight, varies = v[d, k], 0.0
                 if lists and left > _EDGE:
-                    alpha = limits[0, k] if weight > 0 else limits[1, k]
-                    varies = limits[4, k] - weight * alpha
-                missed = -weight * expected[d, k]
+                    varies = limits[4, k] - weight * (limits[0, k] if weight > 0 else limits[1, k])
+                missed = -weight * (limits[5, k] * predicted[d] + limits[6, k])
                 clicked = missed + weight
-                seen, taken = float(impressions[d, k]), float(clicks[d, k])
-                once[k] += missed * (seen - taken) + clicked * taken
-                missed, clicked = missed + varies, clicked + varies
-                wide[k] += missed * (seen - taken) + clicked * taken
-                square[k] += missed * missed * (seen - taken) + clicked * clicked * taken
-                low[k] = min(low[k], missed, clicked)
-                high[k] = max(high[k], missed, clicked)
+                if impressions[d, k] > 0:
+                    taken = float(clicks[d, k])
+                    rest = float(impressions[d, k]) - taken
+                    said[0, k] += missed * rest + clicked * taken
+                    wide, far = missed + varies, clicked + varies
+                    said[1, k] += wide * rest + far * taken
+                    said[2, k] += wide * wide * rest + far * far * taken
+                said[3, k] = min(said[3, k], missed + varies, clicked + varies)
+                said[4, k] = max(said[4, k], missed + varies, clicked + varies)
+        out[q, 0], out[q, 5], out[q, 6] = base, asks, least
         for k in range(ranks):
-            out[q, 1] += once[k] / total
-            out[q, 2] += max(square[k] / total - (wide[k] / total) ** 2, 0.0)
-            out[q, 3] += low[k]
-            out[q, 4] += high[k]
+            out[q, 1] += said[0, k] / total
+            out[q, 2] += max(said[2, k] / total - (said[1, k] / total) ** 2, 0.0)
+            out[q, 3] += said[3, k]
+            out[q, 4] += said[4, k]
