@@ -24,10 +24,10 @@ between queries (`clustered`), or is added to the score of a session (`normal`, 
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import norm
 
 from saferank._core import flat
 from saferank._core.flat import Floats
+from saferank._core.tails import normal_quantile
 from saferank.clicks import ClickModel
 from saferank.errors import InputError, require
 from saferank.evaluation.bias_set import BiasSet
@@ -117,7 +117,7 @@ class DoubtedLoss:
         self, kappa: float, doubt: float, start: Multipliers | None = None
     ) -> tuple[Floats, Multipliers]:
         """The weights of clicks that promise the smallest bound, by predictions alone."""
-        loss, quantile = kappa * self.omega0 - self.omega, float(norm.isf(self.tail))
+        loss, quantile = kappa * self.omega0 - self.omega, float(normal_quantile(self.tail))
         return choose_weights(loss, self.prospect, self.bias(doubt), quantile, start=start)
 
     def worst(self, kappa: float) -> float:

@@ -13,11 +13,10 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
-from scipy.stats import t as student
 
 from saferank._core.flat import Floats, Ints
 from saferank._core.seeds import generator
+from saferank._core.tails import normal_quantile, student_quantile
 from saferank.errors import require
 
 RESAMPLES = 2000
@@ -151,7 +150,7 @@ def normal(scores: QueryScores, tail: float, seed: int) -> Bounds:
         np.sqrt(max(float(scores.sessions @ scores.variance), _least_variance(scores)))
         / scores.total
     )
-    return _around(scores.estimate, float(norm.isf(tail) * error))
+    return _around(scores.estimate, float(normal_quantile(tail) * error))
 
 
 def clustered(scores: QueryScores, tail: float, seed: int) -> Bounds:
@@ -170,7 +169,7 @@ def clustered(scores: QueryScores, tail: float, seed: int) -> Bounds:
 @lru_cache(maxsize=64)
 def _student(tail: float, freedom: int) -> float:
     """Quantiles of Student's t: some hundred bounds of a curve ask for the same."""
-    return float(student.isf(tail, freedom))
+    return float(student_quantile(tail, freedom))
 
 
 def _least_variance(scores: QueryScores) -> float:
@@ -227,7 +226,7 @@ def query_lower(scores: QueryScores, tail: float, method: str = "bernstein") -> 
     require(method in ("normal", "bernstein"), "method", "normal or bernstein", method)
     count = np.maximum(scores.sessions, 2)
     if method == "normal":
-        width = norm.isf(tail) * np.sqrt(scores.variance / count)
+        width = normal_quantile(tail) * np.sqrt(scores.variance / count)
     else:
         log = np.log(2 / tail)
         width = np.sqrt(2 * scores.variance * log / count)

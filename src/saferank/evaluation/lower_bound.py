@@ -19,10 +19,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
 
 from saferank._core import flat
 from saferank._core.flat import Floats
+from saferank._core.tails import normal_quantile
 from saferank.errors import require
 from saferank.estimators.session_form import SessionScore
 from saferank.evaluation.contrast import Contrast
@@ -228,6 +228,6 @@ def choose_clip(contrast: Contrast, tail: float) -> float:
     def promised(clip: float) -> float:
         terms = _Clipped(contrast, clip)
         error = np.sqrt(terms.variance() / max(contrast.evidence.counts.total, 1))
-        return float(terms.centre() - norm.isf(tail) * error)
+        return float(terms.centre() - normal_quantile(tail) * error)
 
     return max(CLIPS, key=promised)

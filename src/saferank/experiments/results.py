@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from scipy.stats import t as student
 
 from saferank._core.files import read_json
 from saferank._core.flat import Floats
+from saferank._core.tails import student_quantile
 from saferank.errors import InputError
 from saferank.experiments.jobs import Job, Store
 from saferank.experiments.learning_curves import Curve
@@ -45,7 +45,7 @@ def mean_interval(values: Floats) -> Interval:
     if values.size < 2:
         return Interval(mean, -np.inf, np.inf)
     error = float(values.std(ddof=1) / np.sqrt(values.size))
-    wide = error * float(student.ppf((1 + LEVEL) / 2, values.size - 1))
+    wide = error * float(student_quantile((1 - LEVEL) / 2, values.size - 1))
     return Interval(mean, mean - wide, mean + wide)
 
 

@@ -15,11 +15,11 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize_scalar
-from scipy.stats import norm
 
 from saferank._core import flat
 from saferank._core.flat import Floats, Ints
 from saferank._core.seeds import generator
+from saferank._core.tails import normal_tail
 from saferank.counts import Counts
 from saferank.errors import InputError, require
 from saferank.plackett_luce import rank_probabilities
@@ -291,4 +291,4 @@ def pooled_p_value(counts: Counts, scores: Floats) -> float:
     surprise = np.abs(observed - expected)[tested] / np.sqrt(variance[tested])
     # half a session for the continuity of a count
     corrected = np.maximum(surprise - 0.5 / np.sqrt(variance[tested]), 0.0)
-    return float(min(1.0, 2 * norm.sf(corrected.max()) * int(tested.sum())))
+    return float(min(1.0, 2 * normal_tail(corrected.max()) * int(tested.sum())))

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from scipy.stats import norm
 
 from saferank._core import flat
 from saferank._core.flat import Floats, Ints
+from saferank._core.tails import normal_quantile, normal_tail
 from saferank.counts import Counts
 from saferank.errors import require
 from saferank.policies.choosing import LEVEL
@@ -70,7 +70,9 @@ def leaning(
     )
     if policy.kind == "recorded":
         surprise = np.divide(excess, np.sqrt(variance), out=np.zeros_like(u), where=variance > 0)
-        return float(norm.isf(min(counts.ranks * norm.sf(surprise.max(initial=0.0)), 0.5)))
+        return float(
+            normal_quantile(min(counts.ranks * normal_tail(surprise.max(initial=0.0)), 0.5))
+        )
     spread = float(np.sqrt(variance @ u**2))
     return float(excess @ u) / spread if spread > 0 else 0.0
 
@@ -111,7 +113,7 @@ def check_leaning(
     # a guard shows more of what its new ranker would show, never less
     whole = counts.part("all").sessions
     most = max(leaning(judged, policy, scores, whole) for scores in candidates)
-    if norm.sf(most) * len(candidates) > LEVEL:
+    if normal_tail(most) * len(candidates) > LEVEL:
         return policy, fit
     recorded = policy.kind == "recorded"
     says = "recorded propensities say" if recorded else "production's score says"

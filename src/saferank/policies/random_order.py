@@ -9,10 +9,10 @@ the smallest p-value of the features, times their number, is that of all.
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import norm
 
 from saferank._core import flat
 from saferank._core.flat import Array, Floats
+from saferank._core.tails import normal_tail
 from saferank.counts import Counts
 
 LEAST_LISTS = 100
@@ -50,7 +50,7 @@ def random_order_p_value(counts: Counts, features: Array) -> float | None:
     surprise = [one for one in surprises if np.isfinite(one)]
     if not surprise:
         return None
-    return float(min(1.0, 2 * norm.sf(max(surprise)) * len(surprise)))
+    return float(min(1.0, 2 * normal_tail(max(surprise)) * len(surprise)))
 
 
 def _means(values: Floats, query: Array) -> Floats:

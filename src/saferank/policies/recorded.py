@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.stats import binom, norm, t
 
 from saferank._core import flat
 from saferank._core.flat import Floats, Ints
+from saferank._core.tails import binomial_at_least, binomial_at_most, normal_tail, student_tail
 from saferank.counts import Counts
 from saferank.errors import InputError
 from saferank.policies.production import ProductionPolicy, filled_ranks
@@ -164,7 +164,7 @@ def _by_cell(cells: _Cells) -> float | None:
     if often.shown.size == 0:
         return None
     of = often.trials, often.chance
-    tail = np.minimum(binom.sf(often.shown - 1, *of), binom.cdf(often.shown, *of))
+    tail = np.minimum(binomial_at_least(often.shown, *of), binomial_at_most(often.shown, *of))
     return float(min(1.0, 2 * tail.min() * often.shown.size))
 
 
@@ -181,7 +181,7 @@ def _by_size(cells: _Cells) -> float | None:
     if not tested.any():
         return None
     surprise = np.abs(off[tested]) / np.sqrt(spread[tested])
-    return float(min(1.0, 2 * norm.sf(surprise.max()) * int(tested.sum())))
+    return float(min(1.0, 2 * normal_tail(surprise.max()) * int(tested.sum())))
 
 
 def _by_spread(cells: _Cells, queries: int) -> float | None:
@@ -199,4 +199,4 @@ def _by_spread(cells: _Cells, queries: int) -> float | None:
     each = sums[seen]
     if each.size < _QUERIES or not each.any():
         return None
-    return float(2 * t.sf(abs(each.sum()) / np.sqrt(each @ each), each.size - 1))
+    return float(2 * student_tail(abs(each.sum()) / np.sqrt(each @ each), each.size - 1))

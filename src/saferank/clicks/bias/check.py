@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from saferank._core import flat
 from saferank._core.flat import Floats, Ints
+from saferank._core.tails import binomial_at_least, binomial_at_most, student_tail
 from saferank.clicks.bias.misfit import Misfit, misfit
 from saferank.clicks.models import ClickModel
 from saferank.counts import Counts
@@ -157,7 +157,7 @@ def _range_gap(shown: Floats, clicked: Floats, model: ClickModel) -> Gap | None:
     if at.size == 0:
         return None
     n, c, low, high = n[at], c[at], model.beta[at], np.minimum(model.exposure_weights[at], 1.0)
-    too_few, too_many = stats.binom.cdf(c, n, low), stats.binom.sf(c - 1, n, high)
+    too_few, too_many = binomial_at_most(c, n, low), binomial_at_least(c, n, high)
     chance = np.minimum(too_few, too_many)
     rate = c / n
     outside = np.maximum(0.0, np.maximum(low - rate, rate - high))
@@ -223,7 +223,7 @@ def _unlikely(excess: Floats, matter: Floats, unit: Ints | None) -> float:
     if freedom <= 0 or variance <= 0:
         return 1.0
     error = np.sqrt(variance * (1 + 1 / freedom))
-    return float(2 * stats.t.sf(abs(total) / error, freedom))
+    return float(2 * student_tail(abs(total) / error, freedom))
 
 
 def _sums(values: Floats, unit: Ints) -> Floats:

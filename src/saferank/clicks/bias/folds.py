@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import stats
 
 from saferank._core.flat import Floats, Ints
+from saferank._core.tails import student_quantile
 from saferank.clicks.bias.em import Cells
 
 Unit = Literal["queries", "documents", "users"]
@@ -44,7 +44,7 @@ class Folds:
 
     def reach(self, confidence: float = 0.95) -> float:
         """How many standard errors an interval reaches to each side (Student's t)."""
-        return float(stats.t.ppf(0.5 + confidence / 2, self.freedom))
+        return float(student_quantile(0.5 - confidence / 2, self.freedom))
 
 
 def make_folds(

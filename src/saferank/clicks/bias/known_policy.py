@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
 
 from saferank._core.flat import Floats, Ints
+from saferank._core.tails import student_tail
 from saferank.clicks.bias.em import Cells
 from saferank.clicks.bias.folds import Folds
 from saferank.clicks.bias.scale import Canonical, LeftOut
@@ -206,7 +206,7 @@ def balance_p_value(sums: Sums, folds: Folds) -> float:
     surprise = np.concatenate(tests)
     if surprise.size == 0:
         return 1.0
-    return float(min(1.0, 2 * stats.t.sf(surprise.max(), folds.freedom) * surprise.size))
+    return float(min(1.0, 2 * student_tail(surprise.max(), folds.freedom) * surprise.size))
 
 
 def fit_known_policy(

@@ -22,11 +22,11 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
 from scipy.sparse.csgraph import connected_components
 from scipy.special import xlogy
 
 from saferank._core.flat import Floats, Ints
+from saferank._core.tails import chi_square_quantile
 from saferank.clicks.bias.em import Cells
 from saferank.clicks.bias.folds import Folds
 from saferank.clicks.bias.scale import Canonical, LeftOut
@@ -85,7 +85,7 @@ def place_groups(place: Floats, shown: Floats) -> Ints:
     order = np.argsort(place, kind="stable")
     values = place[order]
     sums = np.concatenate([np.zeros((1, shown.shape[1])), np.cumsum(shown[order], axis=0)])
-    surprise = 0.5 * float(stats.chi2.isf(1e-3 / _CUTS, max(1, shown.shape[1] - 1)))
+    surprise = 0.5 * float(chi_square_quantile(1e-3 / _CUTS, max(1, shown.shape[1] - 1)))
     starts, waiting = [], [(0, place.size, 0)]
     while waiting:
         first, last, depth = waiting.pop()

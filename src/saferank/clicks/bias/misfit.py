@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from saferank._core.flat import Floats
 from saferank._core.kernels import kernel, parallel_kernel
 from saferank._core.seeds import generator
+from saferank._core.tails import normal_quantile, student_quantile, student_tail
 from saferank.clicks.models import ClickModel
 from saferank.errors import InputError
 
@@ -58,7 +58,7 @@ class Misfit:
             return 1.0
         # Mean and spread by chance are themselves those of a few draws: Student's t, not normal.
         error = self.spread * np.sqrt(1 + 1 / DRAWS)
-        return float(stats.t.sf((self.statistic - self.expected) / error, DRAWS - 1))
+        return float(student_tail((self.statistic - self.expected) / error, DRAWS - 1))
 
     @property
     def found(self) -> bool:
@@ -154,7 +154,7 @@ def misfit(
 def _needed_shift(spread: float) -> float:
     """How much larger X^2 must be on average to be called significant with `POWER`."""
     error = spread * np.sqrt(1 + 1 / DRAWS)
-    return float((stats.t.isf(SIGNIFICANT, DRAWS - 1) + stats.norm.ppf(POWER)) * error)
+    return float((student_quantile(SIGNIFICANT, DRAWS - 1) + normal_quantile(1 - POWER)) * error)
 
 
 def _probability(shown: Floats, clicked: Floats, model: ClickModel) -> Floats:
