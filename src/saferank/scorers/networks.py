@@ -37,7 +37,7 @@ _ROWS = 4096
 def make_network(width: int, hidden: Sequence[int], seed: int) -> nn.Module:
     """A linear module, or an MLP with ReLU where `hidden` names layers."""
     rng = generator(seed, "network")
-    module = _layers(width, hidden).to_empty(device="cpu")
+    module = _layers(width, hidden, "cpu")
     with torch.no_grad():
         for layer in module:
             if isinstance(layer, nn.Linear):
@@ -48,11 +48,21 @@ def make_network(width: int, hidden: Sequence[int], seed: int) -> nn.Module:
     return module
 
 
-def _layers(width: int, hidden: Sequence[int]) -> nn.Sequential:
-    """The modules on the `meta` device: shapes without memory."""
+class Linear(nn.Linear):
+    """torch's layer without values of its own: they are drawn by a seed, or read.
+
+    It has torch's name, as a module's text is part of a ranker's fingerprint.
+    """
+
+    def reset_parameters(self) -> None:
+        """Leave the parameters as they are; torch would draw them from its global generator."""
+
+
+def _layers(width: int, hidden: Sequence[int], device: str) -> nn.Sequential:
+    """The modules without values; on the `meta` device they are shapes without memory."""
     layers: list[nn.Module] = []
     for inputs, outputs in itertools.pairwise([width, *hidden, 1]):
-        layers += [nn.Linear(inputs, outputs, device="meta"), nn.ReLU()]
+        layers += [Linear(inputs, outputs, device=device), nn.ReLU()]
     return nn.Sequential(*layers[:-1])
 
 
@@ -162,11 +172,11 @@ class NetworkScorer:
             sane = sane and all(_count(size, 65536) and size > 0 for size in hidden)
             require(sane, "hidden", "at most 64 layers of at most 65536", str(hidden)[:80])
             hidden = tuple(hidden)
-            made = _layers(width, hidden)
+            made = _layers(width, hidden, "meta")
         state = read_tensors(folder / "scorer.safetensors", made.state_dict())
         if hidden is not None:
             # copied, not taken as they are: where they lie in memory changes the last bits of a sum
-            made.to_empty(device="cpu")
+            made = _layers(width, hidden, "cpu")
         made.load_state_dict(state)
         return cls(made, width, hidden)
 
@@ -265,8 +275,10 @@ def gradients(
 
     def block(index: int) -> Tensor:
         flow = torch.from_numpy(flows[index]).to(outputs[index].dtype).to(outputs[index].device)
-        found = torch.autograd.grad(outputs[index], parameters, flow, allow_unused=True)
-        pairs = zip(found, parameters, strict=True)
+        # the same bits as with `flow` as grad_outputs, for which torch imports sympy
+        total = torch.dot(outputs[index], flow)
+        slopes = torch.autograd.grad(total, parameters, allow_unused=True)
+        pairs = zip(slopes, parameters, strict=True)
         return join_parameters([p.new_zeros(p.shape) if g is None else g for g, p in pairs])
 
     return _in_pieces(block, len(outputs))
