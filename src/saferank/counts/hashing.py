@@ -51,19 +51,35 @@ class Hash:
         [False, True, False, False, True]
         """
         if ids.type().is_string():
-            return self.digest(ids) < self._text_bound()
-        return self.mixed(ids) < int(self.share * 2**BITS)
+            return self.digest(ids) < self.text_bound()
+        return self.mixed(ids) < self.bound()
 
     def mixed(self, ids: Any) -> Any:
         """31 bits of a whole number, each of which depends on all of its bits."""
         add, times = constants(self.seed)
+        return ((_folded(self._second_product(ids)) ^ add[2]) * times[2]) & LOW
+
+    def ends_in_zeros(self, ids: Any, bits: int) -> Any:
+        """Whether `mixed` ends in so many zero bits.
+
+        Its last product, by an odd number, does so exactly if what is multiplied does.
+        """
+        add, mask = constants(self.seed)[0], (1 << bits) - 1
+        product = self._second_product(ids)
+        return (((product >> BITS) ^ product) & mask) == (add[2] & mask)
+
+    def _second_product(self, ids: Any) -> Any:
+        add, times = constants(self.seed)
         wide = ids if ids.type().nbytes == 8 else ids.cast("int64")
         low, high = (half.cast("int64") for half in (wide & LOW, (wide >> BITS) & LOW))
         mixed = _folded((low ^ add[0]) * (high ^ times[0]))
-        mixed = _folded((mixed ^ add[1]) * times[1])
-        return ((mixed ^ add[2]) * times[2]) & LOW
+        return (mixed ^ add[1]) * times[1]
 
-    def _text_bound(self) -> str:
+    def bound(self) -> int:
+        """What a share of all mixed numbers lies below."""
+        return int(self.share * 2**BITS)
+
+    def text_bound(self) -> str:
         """Hexadecimal digits below which a share of all digests lies, as text compares."""
         return f"{int(self.share * 2**64):016x}"
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from operator import and_
 from typing import Any
 
+from saferank.counts.hashed_ids import choose_ids, digest_id, mixed_ids, whole_number
 from saferank.counts.hashing import BITS, Hash
 from saferank.counts.sketch import DIGIT, Sketch, Sketches, bits_for
 from saferank.logs.engines.running import Engine
@@ -13,29 +15,39 @@ from saferank.logs.engines.running import Engine
 _DIGITS = 16
 _SEED = 20
 """Of the hash of sketches: one for all logs, as they are compared with each other."""
+_LIKE_A_NUMBER = "^-?[0-9]+$"
 
 
 def sketch_of(running: Engine, table: Any, hashed: Hash | None, sessions: int) -> Sketches:
     """The sampled sessions of an Ibis table of `session_id`, and those of them to judge by.
 
-    `sessions` is about how many there are. Where there is a `unit` it is set aside as a whole.
+    `sessions` is about how many there are. Where there is a `unit` it is set aside as a whole. The
+    engine chooses the sessions; their hashes are computed here, as they are few.
     """
     bits = bits_for(sessions)
-    column = table.session_id
-    chosen = table.filter(column.notnull(), ends_in_zeros(column, bits, running.name))
-    if "unit" in table.columns:
-        chosen = chosen.group_by("session_id").agg(unit=chosen.unit.min())
-    else:
-        chosen = chosen.select("session_id").distinct()
-    value = _value(chosen.session_id, running.name)
-    own = chosen.unit if "unit" in table.columns else chosen.session_id
-    judged = {} if hashed is None else {"judged": hashed.chooses(own)}
-    sampled = running.fetch(chosen.select(value=value, **judged)).to_pydict()
-    everything = Sketch(bits, frozenset(map(str, sampled["value"])))
+    sampled = running.fetch(_sampled(table, bits, running.name)).to_pydict()
+    ids = sampled["session_id"]
+    values = _values(ids, running.name)
+    everything = Sketch(bits, frozenset(values))
     if hashed is None:
         return Sketches(everything)
-    pairs = zip(sampled["value"], sampled["judged"], strict=True)
-    return Sketches(everything, Sketch(bits, frozenset(str(v) for v, own in pairs if own)))
+    judged = choose_ids(hashed, sampled.get("unit", ids))
+    pairs = zip(values, judged, strict=True)
+    return Sketches(everything, Sketch(bits, frozenset(value for value, own in pairs if own)))
+
+
+def _sampled(table: Any, bits: int, engine: str) -> Any:
+    """The sampled sessions, each once, and their units where the table has them."""
+    column = table.session_id
+    chosen = ends_in_zeros(column, bits, engine)
+    if "unit" in table.columns:
+        rows = table.filter(column.notnull(), chosen)
+        return rows.group_by("session_id").agg(unit=rows.unit.min())
+    if engine == "duckdb" and bits and not column.type().is_string():
+        # an aggregate computes what its condition repeats once, a filter does not
+        lists = table.agg(session_id=column.collect(where=chosen, distinct=True))
+        return lists.select(session_id=lists.session_id.unnest())
+    return table.filter(column.notnull(), chosen).select("session_id").distinct()
 
 
 def _hash(engine: str, seed: int) -> Hash:
@@ -49,7 +61,7 @@ def ends_in_zeros(column: Any, bits: int, engine: str) -> Any:
     if bits == 0:
         return ibis.literal(True)
     if not column.type().is_string():
-        return (_hash(engine, _SEED).mixed(column) & ((1 << bits) - 1)) == 0
+        return _hash(engine, _SEED).ends_in_zeros(column, bits)
     digest = _hash(engine, _SEED).digest(column)
     whole, some = divmod(bits, DIGIT)
     tests = []
@@ -58,22 +70,35 @@ def ends_in_zeros(column: Any, bits: int, engine: str) -> Any:
     if some:
         even = [f"{value:x}" for value in range(0, 1 << DIGIT, 1 << some)]
         tests.append(digest.substr(_DIGITS - whole - 1, 1).isin(even))
-    number = _number(column, engine)
+    as_text, number = reduce(and_, tests), _number(column, engine)
     if number is None:
-        return reduce(and_, tests)
-    return number.isnull().ifelse(reduce(and_, tests), ends_in_zeros(number, bits, engine))
+        return as_text
+    # most text is no number, which shows sooner than by casting it
+    exact = number.isnull().ifelse(as_text, ends_in_zeros(number, bits, engine))
+    return (as_text | column.re_search(_LIKE_A_NUMBER)) & exact
 
 
-def _value(column: Any, engine: str) -> Any:
+def _values(ids: Sequence[Any], engine: str) -> list[str]:
     """62 bits of a whole number, or 64 of text, as text; the sampled ones are the last."""
-    import ibis
+    numbers = [_number_of(value, engine) for value in ids]
+    whole = [number for number in numbers if number is not None]
+    low, high = (mixed_ids(whole, seed) for seed in (_SEED, _SEED + 1))
+    of_numbers = iter((high * (1 << BITS) + low).tolist())
+    return [
+        f"x{digest_id(value, _SEED)[:_DIGITS]}" if number is None else str(next(of_numbers))
+        for value, number in zip(ids, numbers, strict=True)
+    ]
 
-    if not column.type().is_string():
-        low, high = (_hash(engine, seed).mixed(column) for seed in (_SEED, _SEED + 1))
-        return (high * (1 << BITS) + low).cast("string")
-    text = ibis.literal("x") + _hash(engine, _SEED).digest(column).substr(0, _DIGITS)
-    number = _number(column, engine)
-    return text if number is None else number.isnull().ifelse(text, _value(number, engine))
+
+def _number_of(value: int | str, engine: str) -> int | None:
+    """An id as the number that it is, also where it is written as text; see `_number`."""
+    if isinstance(value, int):
+        return value
+    return whole_number(value) if engine in _TRIES else None
+
+
+_TRIES = ("duckdb", "spark")
+"""Engines that can try whether text is a number."""
 
 
 def _number(column: Any, engine: str) -> Any | None:
@@ -83,7 +108,7 @@ def _number(column: Any, engine: str) -> Any | None:
     """
     import ibis
 
-    if engine not in ("duckdb", "spark"):
+    if engine not in _TRIES:
         return None
     number = column.try_cast("int64")
     return (number.cast("string") == column).ifelse(number, ibis.null("int64"))
