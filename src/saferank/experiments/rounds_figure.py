@@ -212,6 +212,7 @@ def reproduce_rounds(plan: RoundsPlan, folder: Path) -> tuple[list[RoundsRow], P
     """Run, draw to `folder/figure-8.svg`, and summarise."""
     measures = run_rounds(plan, folder)
     path = folder / "figure-8.svg"
-    title = f"Figure 8. Rounds of serving and learning ({plan.data}, {plan.seeds} seeds)"
+    data = "/".join(Path(plan.data).parts[-2:])  # where a folder lies is nobody's affair
+    title = f"Figure 8. Rounds of serving and learning ({data}, {plan.seeds} seeds)"
     save_chart(draw_rounds(measures, title), path)
     return summarise(measures), path
