@@ -26,7 +26,7 @@ from saferank._core.threads import use_threads
 from saferank.clicks import simulate, trust_bias
 from saferank.data import Scaling, synthetic
 from saferank.estimators.estimator_table import estimator_of
-from saferank.learning.descent import TOGETHER, Part, Settings, Training
+from saferank.learning.descent import TOGETHER, GoalQueries, Settings, Training
 from saferank.learning.problem import Log, terms
 from saferank.learning.shares import share_out, subtrees
 from saferank.objectives import OBJECTIVES, Context
@@ -67,7 +67,7 @@ def _training(queries: int) -> Training:
     objective = OBJECTIVES["prpo"].build(Context(counts.total, 0.1, weights, users))
     goal = ExposureGoal(data.queries, objective, known, weights, log.share())
     module = make_network(data.width, (64, 64), seed=0)
-    part = Part(log.data, goal)
+    part = GoalQueries(log.data, goal)
     return Training(module, part, part, Settings())
 
 

@@ -16,7 +16,7 @@ from saferank.clicks import simulate, trust_bias
 from saferank.data import RankingData, Scaling, synthetic
 from saferank.data.synthetic import PRESETS
 from saferank.estimators.estimator_table import estimator_of
-from saferank.learning.descent import Part, Settings, Training
+from saferank.learning.descent import GoalQueries, Settings, Training
 from saferank.learning.problem import Log, terms
 from saferank.objectives import OBJECTIVES, Context
 from saferank.objectives.in_exposures import ExposureGoal
@@ -38,7 +38,7 @@ def rows(queries: int = PRESETS["mslr"].queries[0]) -> Iterator[Row]:
     objective = OBJECTIVES["prpo"].build(context)
     goal = ExposureGoal(data.queries, objective, known, weights, log.share())
     module = make_network(data.width, (64, 64), seed=0)
-    training = Training(module, Part(data, goal), Part(data, goal), Settings())
+    training = Training(module, GoalQueries(data, goal), GoalQueries(data, goal), Settings())
     batches = [np.arange(q, min(q + 64, data.queries)) for q in range(0, data.queries, 64)]
     training._step(batches[0])  # compiled by now
     start = time.perf_counter()

@@ -18,7 +18,7 @@ from saferank._core.flat import Floats
 from saferank.data import RankingData, synthetic
 from saferank.estimators import ESTIMATORS
 from saferank.learning.boosting import Boosting, Trees
-from saferank.learning.descent import Part, Settings
+from saferank.learning.descent import GoalQueries, Settings
 from saferank.learning.families import Run
 from saferank.learning.problem import label_terms
 from saferank.metrics import dcg_weights
@@ -57,10 +57,10 @@ def ours(data: RankingData, tiny: RankingData) -> tuple[float, float]:
     weights = dcg_weights(5)
     objective = OBJECTIVES["utility"].build(Context(1, 1.0, weights, None))
 
-    def part(of: RankingData) -> Part:
+    def part(of: RankingData) -> GoalQueries:
         share = np.full(of.queries, 1 / of.queries)
         terms = label_terms(of, ESTIMATORS["labels"], weights, 4.0)
-        return Part(of, ExposureGoal(of.queries, objective, terms, weights, share))
+        return GoalQueries(of, ExposureGoal(of.queries, objective, terms, weights, share))
 
     settings = Settings(rounds=ROUNDS, leaves=LEAVES, patience=1000)
     run = Timed(Trees().fresh(data.width, settings, 0), part(data), part(tiny), Run(settings, 0))

@@ -9,7 +9,7 @@ from saferank.clicks import simulate, trust_bias
 from saferank.data import synthetic
 from saferank.estimators import Evidence
 from saferank.estimators.regression import LOSSES
-from saferank.learning.descent import Part, evaluate
+from saferank.learning.descent import GoalQueries, evaluate
 from saferank.learning.pointwise_goals import ImitationGoal, PointwiseGoal
 from saferank.learning.problem import Log
 from saferank.learning.recipe import METHODS
@@ -41,7 +41,7 @@ def policy_goal(objective, **changes):
 )
 def test_gradient_in_the_scores(objective):
     data, goal = policy_goal(objective)
-    part, rng = Part(data, goal), np.random.default_rng(5)
+    part, rng = GoalQueries(data, goal), np.random.default_rng(5)
     scores = data.production + rng.normal(size=data.documents)
     value, risk = evaluate(part, scores)
     gradient = goal.value_and_gradient(scores, everything(data), risk.sum()).gradient
@@ -57,7 +57,7 @@ def test_gradient_in_the_scores(objective):
 def test_gradient_in_the_parameters_of_a_network(objective):
     data, goal = policy_goal(objective)
     module = make_network(data.width, (8,), seed=2).double()
-    part = Part(data, goal)
+    part = GoalQueries(data, goal)
 
     def outputs():
         return [module(torch.from_numpy(data.features.astype(np.float64))).reshape(-1)]
@@ -90,14 +90,14 @@ def test_pointwise_and_imitation_goals(loss):
     ]
     scores, rng = PRODUCTION * 0.3, np.random.default_rng(1)
     for goal in goals:
-        part, direction = Part(WORLD, goal), rng.normal(size=scores.size)
+        part, direction = GoalQueries(WORLD, goal), rng.normal(size=scores.size)
         gradient = goal.value_and_gradient(scores, everything(WORLD), 0.0).gradient
         up, down = (evaluate(part, scores + s * direction)[0] for s in (1e-6, -1e-6))
         assert gradient @ direction == pytest.approx((up - down) / 2e-6, rel=1e-4, abs=1e-8)
 
 
 def test_imitation_is_perfect_at_production_up_to_a_shift():
-    part = Part(WORLD, ImitationGoal(WORLD.queries, PRODUCTION))
+    part = GoalQueries(WORLD, ImitationGoal(WORLD.queries, PRODUCTION))
     assert evaluate(part, PRODUCTION + 3.0)[0] == pytest.approx(0, abs=1e-20)
 
 

@@ -11,7 +11,7 @@ from saferank.clicks import simulate, trust_bias
 from saferank.data import RankingData, synthetic
 from saferank.errors import InputError
 from saferank.learning import RankingEstimator, Settings, learn
-from saferank.learning.descent import Part
+from saferank.learning.descent import GoalQueries
 from saferank.learning.families import Run, family
 from saferank.learning.pointwise_goals import ImitationGoal
 from saferank.learning.promises import take_back
@@ -111,7 +111,7 @@ def promised_part(shown, gain, weights, offsets, omega0=None):
     terms = Terms(gain, omega0, np.full(shown.size, weights.sum()))
     objective = OBJECTIVES["utility"].build(Context(100, 1.0, weights, None))
     goal = ExposureGoal(offsets.size - 1, objective, terms, weights, np.full(offsets.size - 1, 0.5))
-    return Part(data, goal)
+    return GoalQueries(data, goal)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -171,7 +171,7 @@ def test_the_way_from_a_start_to_what_was_learned(scorer):
     data = RankingData(rng.normal(size=(200, 5)), np.arange(0, 201, 10))
     features = data.features
     start = kind.fresh(data.width, Settings(hidden=(4,)), 0)
-    part = Part(data, ImitationGoal(data.queries, rng.normal(size=data.documents)))
+    part = GoalQueries(data, ImitationGoal(data.queries, rng.normal(size=data.documents)))
     origin = start.copy()
     run = Run(Settings(steps=20, min_validation_interval=10, rounds=5, learning_rate=0.1), 0)
     learned, _ = kind.fit(start, part, part, run)

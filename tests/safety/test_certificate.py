@@ -165,10 +165,12 @@ def test_parts_do_not_change_the_certificate(monkeypatch):
     data, new, old = two_policies(5, sizes=(4, 0, 6, 2, 5, 3))
     whole = certify(new, data, production=old, weights=W)
     monkeypatch.setattr("saferank.evaluation.scored_policies.DOCUMENTS_AT_A_TIME", 5)
-    from saferank.evaluation.scored_policies import parts
+    from saferank.evaluation.scored_policies import data_blocks
 
-    assert [part.queries.tolist() for part in parts(data, 6)] == [[0, 1], [2], [3], [4], [5]]
-    monkeypatch.setattr("saferank.safety.policy_facts.parts", lambda data: parts(data, 6))
+    assert [part.queries.tolist() for part in data_blocks(data, 6)] == [[0, 1], [2], [3], [4], [5]]
+    monkeypatch.setattr(
+        "saferank.safety.policy_facts.data_blocks", lambda data: data_blocks(data, 6)
+    )
     again = certify(new, data, production=old, weights=W)
     assert again.distribution == whole.distribution
     assert again.curve.mean == pytest.approx(whole.curve.mean, abs=1e-15)

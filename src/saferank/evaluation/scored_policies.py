@@ -31,7 +31,7 @@ DOCUMENTS_AT_A_TIME = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class DataBlock:
     """Some queries of the data: which, where their documents are, and they themselves."""
 
     queries: Ints
@@ -39,13 +39,13 @@ class Part:
     data: RankingData
 
 
-def parts(data: RankingData, documents: int = DOCUMENTS_AT_A_TIME) -> Iterator[Part]:
+def data_blocks(data: RankingData, documents: int = DOCUMENTS_AT_A_TIME) -> Iterator[DataBlock]:
     """The data from its first query to its last, about `documents` at a time, without copying."""
     for first, last in flat.query_ranges(data.offsets, documents):
         yield _slice(data, first, last)
 
 
-def _slice(data: RankingData, first: int, last: int) -> Part:
+def _slice(data: RankingData, first: int, last: int) -> DataBlock:
     cuts = data.offsets[first : last + 1]
     documents = slice(int(cuts[0]), int(cuts[-1]))
 
@@ -61,14 +61,14 @@ def _slice(data: RankingData, first: int, last: int) -> Part:
         schema=data.schema,
         groups=None if data.groups is None else data.groups.take(documents),
     )
-    return Part(np.arange(first, last), documents, view)
+    return DataBlock(np.arange(first, last), documents, view)
 
 
-def chosen(data: RankingData, queries: npt.ArrayLike) -> Part:
+def chosen(data: RankingData, queries: npt.ArrayLike) -> DataBlock:
     """The given queries, in the given order."""
     wanted = np.asarray(queries, dtype=np.int64)
     positions, _ = flat.gather(data.offsets, wanted)
-    return Part(wanted, positions, data.subset(wanted))
+    return DataBlock(wanted, positions, data.subset(wanted))
 
 
 def check_policy(policy: Policy | None, data: RankingData, name: str) -> Policy:
@@ -82,7 +82,7 @@ def check_policy(policy: Policy | None, data: RankingData, name: str) -> Policy:
     return flat.check_values(name, policy, data.offsets)
 
 
-def scores_of(policy: Policy, part: Part, name: str = "scores") -> Floats:
+def scores_of(policy: Policy, part: DataBlock, name: str = "scores") -> Floats:
     """One score per document of the part."""
     if isinstance(policy, Ranker):
         return policy.scores(part.data)
@@ -94,7 +94,7 @@ def scores_of(policy: Policy, part: Part, name: str = "scores") -> Floats:
 def all_scores(policy: Policy, data: RankingData, name: str = "scores") -> Floats:
     """One score per document of the data, some queries at a time."""
     scores = np.empty(data.documents)
-    for part in parts(data):
+    for part in data_blocks(data):
         scores[part.positions] = scores_of(policy, part, name)
     return scores
 

@@ -18,7 +18,7 @@ from saferank._core.threads import free_threads
 from saferank.errors import require
 from saferank.learning.checkpoints import Progress, load_checkpoint, save_checkpoint
 from saferank.learning.curvature import curvature
-from saferank.learning.descent import History, Part, Settings, evaluate
+from saferank.learning.descent import GoalQueries, History, Settings, evaluate
 from saferank.objectives.goals import QueryBlock
 from saferank.scorers.networks import ModuleFactory
 from saferank.scorers.tree_scorer import TreeScorer, lightgbm
@@ -45,7 +45,7 @@ class Trees:
         return TreeScorer.empty(width)
 
     def fit(
-        self, start: TreeScorer, train: Part, validation: Part, run: Run
+        self, start: TreeScorer, train: GoalQueries, validation: GoalQueries, run: Run
     ) -> tuple[TreeScorer, History]:
         """Add trees round by round; as many are kept as are best on validation."""
         boosting = Boosting(start, train, validation, run)
@@ -62,7 +62,9 @@ class Trees:
 class Boosting:
     """The state of a run: the trees so far, and what they are worth on the validation queries."""
 
-    def __init__(self, start: TreeScorer, train: Part, validation: Part, run: Run) -> None:
+    def __init__(
+        self, start: TreeScorer, train: GoalQueries, validation: GoalQueries, run: Run
+    ) -> None:
         require(start.width == train.data.width, "start", "of the data's features", start.width)
         self.start, self.train, self.validation = start, train, validation
         self.settings, self.seed, self.label = run.settings, run.seed, run.label

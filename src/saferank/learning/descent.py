@@ -133,7 +133,7 @@ def falls(values: Sequence[float], plateau: int) -> int:
 
 
 @dataclass(frozen=True)
-class Part:
+class GoalQueries:
     """Queries (already scaled), the goal on them, and scores that the scorer's are added to."""
 
     data: RankingData
@@ -169,7 +169,7 @@ class Part:
         return self.goal.value(reward, risk.sum(axis=0)), risk
 
 
-def evaluate(part: Part, scores: Floats) -> tuple[float, Floats]:
+def evaluate(part: GoalQueries, scores: Floats) -> tuple[float, Floats]:
     """The goal's value on all queries, and the risk of each."""
     shares = part.shares(Workers())
     blocks = part.blocks(shares)
@@ -180,7 +180,7 @@ class Training:
     """The state of a run: what a checkpoint holds, so that a killed run goes on where it was."""
 
     def __init__(
-        self, module: nn.Module, train: Part, validation: Part, settings: Settings
+        self, module: nn.Module, train: GoalQueries, validation: GoalQueries, settings: Settings
     ) -> None:
         self.module, self.train, self.validation = module, train, validation
         self.settings = settings
@@ -264,7 +264,7 @@ class Training:
         self.risks[queries] = risks.numpy().reshape(self.risks[queries].shape)
         self.adam.step(gradient, self.settings.learning_rate * FALL**self.falls)
 
-    def _evaluate(self, part: Part) -> tuple[float, Floats]:
+    def _evaluate(self, part: GoalQueries) -> tuple[float, Floats]:
         """As `evaluate`, by all workers."""
         shares = part.shares(workers())
         values = [

@@ -10,7 +10,7 @@ import torch
 
 from saferank._core.flat import Floats
 from saferank.learning.boosting import Trees
-from saferank.learning.descent import History, Part, Settings, Training
+from saferank.learning.descent import GoalQueries, History, Settings, Training
 from saferank.scorers.networks import ModuleFactory, NetworkScorer, make_network
 
 
@@ -70,7 +70,9 @@ class Family(Protocol):
     def fresh(self, width: int, settings: Settings, seed: int) -> Scorer:
         """A scorer that has learned nothing."""
 
-    def fit(self, start: Any, train: Part, validation: Part, run: Run) -> tuple[Scorer, History]:
+    def fit(
+        self, start: Any, train: GoalQueries, validation: GoalQueries, run: Run
+    ) -> tuple[Scorer, History]:
         """Train towards the parts' goals; the best on validation is kept."""
 
     def load(self, folder: Path, record: dict[str, Any], module: ModuleFactory | None) -> Scorer:
@@ -97,7 +99,7 @@ class Networks:
         return NetworkScorer(make_network(width, hidden, seed), width, hidden)
 
     def fit(
-        self, start: NetworkScorer, train: Part, validation: Part, run: Run
+        self, start: NetworkScorer, train: GoalQueries, validation: GoalQueries, run: Run
     ) -> tuple[Scorer, History]:
         """Train by gradient steps on minibatches of queries."""
         training = Training(start.module.to(run.device), train, validation, run.settings)

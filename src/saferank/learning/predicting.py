@@ -28,7 +28,7 @@ from saferank.data import RankingData, Scaling
 from saferank.data.ranking import Features
 from saferank.errors import require
 from saferank.estimators.regression import Loss, Rows
-from saferank.learning.descent import Part, Settings
+from saferank.learning.descent import GoalQueries, Settings
 from saferank.learning.families import SCORERS, Run, family
 from saferank.learning.pointwise_goals import PointwiseGoal
 
@@ -145,11 +145,11 @@ def _fit(
     order = generator(seed, "held out").permutation(queries)
     cut = max(1, round(HELD_OUT * order.size))
 
-    def part(chosen: Ints) -> Part:
+    def part(chosen: Ints) -> GoalQueries:
         own = flat.gather(data.offsets, chosen)[0]
         above, below = odds.above[own], odds.below[own]
         goal = PointwiseGoal(chosen.size, _odds(above, below), 1 / max(float(below.sum()), 1.0))
-        return Part(data.subset(chosen), goal)
+        return GoalQueries(data.subset(chosen), goal)
 
     kind = family(scorer)
     run = Run(settings, derive(seed, "scorer"), label="predicting relevance")

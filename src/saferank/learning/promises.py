@@ -22,7 +22,7 @@ import numpy as np
 from saferank._core import flat
 from saferank._core.flat import Floats
 from saferank.errors import InputError
-from saferank.learning.descent import Part, evaluate
+from saferank.learning.descent import GoalQueries, evaluate
 from saferank.learning.families import Scorer
 from saferank.learning.recipe import Recipe
 from saferank.objectives.exposure import shortfall
@@ -67,7 +67,11 @@ def settle_start(recipe: Recipe, *, has_model: bool) -> Recipe:
 
 
 def take_back(
-    learned: Scorer, start: Scorer, train: Part, check: Part, promise: tuple[float, float]
+    learned: Scorer,
+    start: Scorer,
+    train: GoalQueries,
+    check: GoalQueries,
+    promise: tuple[float, float],
 ) -> tuple[Scorer, Kept]:
     """The scorer as far from its start as the promise (keep, slack) lets it go.
 
@@ -112,7 +116,7 @@ def _largest(holds: Callable[[float], bool]) -> float:
     return low
 
 
-def _worth(part: Part, scorer: Scorer) -> float:
+def _worth(part: GoalQueries, scorer: Scorer) -> float:
     return evaluate(part, scorer.scores(part.data.features))[0]
 
 
@@ -120,13 +124,13 @@ def _worth(part: Part, scorer: Scorer) -> float:
 class _Promised:
     """Queries that are to keep a promise, and what each may lose."""
 
-    part: Part
+    part: GoalQueries
     goal: ExposureGoal
     keep: float
     allowed: Floats
 
     @classmethod
-    def of(cls, part: Part, promise: tuple[float, float]) -> _Promised:
+    def of(cls, part: GoalQueries, promise: tuple[float, float]) -> _Promised:
         """The queries of a part, which has exposures."""
         goal = part.goal.base if isinstance(part.goal, FairGoal) else part.goal
         assert isinstance(goal, ExposureGoal)

@@ -17,7 +17,7 @@ import numpy as np
 from saferank._core.flat import Floats
 from saferank._core.seeds import generator
 from saferank.errors import require
-from saferank.learning.descent import History, Part, Settings
+from saferank.learning.descent import GoalQueries, History, Settings
 from saferank.learning.families import Family, Run, Scorer
 from saferank.learning.problem import Log
 
@@ -83,7 +83,13 @@ class Pass:
     histories: dict[str, History] = field(default_factory=dict)
 
     def fit(
-        self, stage: str, family: Family, start: Scorer, train: Part, check: Part, run: Run
+        self,
+        stage: str,
+        family: Family,
+        start: Scorer,
+        train: GoalQueries,
+        check: GoalQueries,
+        run: Run,
     ) -> Scorer:
         """Train a stage; its history is kept under its name."""
         settings = run.settings

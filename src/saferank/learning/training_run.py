@@ -18,7 +18,7 @@ from saferank.counts.sketch import Sketch
 from saferank.data import RankingData
 from saferank.estimators import Evidence, Propensities
 from saferank.estimators.regression import LOSSES
-from saferank.learning.descent import History, Part
+from saferank.learning.descent import GoalQueries, History
 from saferank.learning.families import Run, Scorer, family
 from saferank.learning.learning_inputs import Inputs
 from saferank.learning.pointwise_goals import ImitationGoal, PointwiseGoal
@@ -133,7 +133,9 @@ class TrainingRun(Inputs):
         goals = self.goals(at.log, at.validation, predictions)
         start = self._start(at)
         train, check = (
-            Part(part.data, aim, part.data.production if self.recipe.start == "add" else None)
+            GoalQueries(
+                part.data, aim, part.data.production if self.recipe.start == "add" else None
+            )
             for part, aim in zip((at.log, at.validation or at.log), goals, strict=True)
         )
         run = Run(self.recipe.settings, derive(self.seed, "learning"), device=self.device.name)
@@ -165,7 +167,7 @@ class TrainingRun(Inputs):
             known = self._propensities(part, clip=clip)
             loss = LOSSES[self.recipe.regression](Evidence(part.counts, self.click_model, known))
             goal = PointwiseGoal(part.data.queries, loss, 1 / part.counts.total)
-            parts.append(Part(part.data, goal))
+            parts.append(GoalQueries(part.data, goal))
         kind, seed = family(self.recipe.scorer), derive(self.seed, "regression")
         fresh = kind.fresh(at.log.data.width, self.recipe.settings, seed)
         run = Run(self.recipe.settings, seed, label="regression", device=self.device.name)
@@ -185,7 +187,7 @@ class TrainingRun(Inputs):
         if self.recipe.start == "add":
             return fresh.silenced()
         train, check = (
-            Part(part.data, ImitationGoal(part.data.queries, part.shown_like()))
+            GoalQueries(part.data, ImitationGoal(part.data.queries, part.shown_like()))
             for part in (at.log, at.validation or at.log)
         )
         run = Run(self.recipe.settings, seed, label="imitating production", device=self.device.name)

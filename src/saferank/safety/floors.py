@@ -26,7 +26,7 @@ from saferank._core import flat
 from saferank._core.flat import Array, Floats, Ints
 from saferank.data.groups import Groups
 from saferank.errors import InputError
-from saferank.evaluation.scored_policies import Part
+from saferank.evaluation.scored_policies import DataBlock
 from saferank.objectives.fair_goals import units_of
 from saferank.objectives.fairness import sums_by
 from saferank.safety.losses import TOLERANCE
@@ -121,7 +121,7 @@ class FloorCount:
         self.lowest, self.worst = np.inf, (0, 0)
         self.guarded_lowest, self.guarded_missing = np.inf, 0.0
 
-    def add(self, part: Part, views: Floats, new: Floats, old: Floats, served: Floats) -> None:
+    def add(self, part: DataBlock, views: Floats, new: Floats, old: Floats, served: Floats) -> None:
         """Take some queries in, by P(document at rank) of new ranker, production and guard."""
         offsets, codes = part.data.offsets, part.data.group_codes
         for view in views:

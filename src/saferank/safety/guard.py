@@ -24,7 +24,7 @@ from saferank.evaluation.scored_policies import (
     Policy,
     all_scores,
     check_policy,
-    parts,
+    data_blocks,
     query_shares,
     rank_weights,
     scores_of,
@@ -351,7 +351,7 @@ class Guard:
         new, old = self._policies(data)
         gains = None if self.gains is None else check_policy(self.gains, data, "gains")
         looking, ways = rule.examination, (self.deployed, self.production_deployed)
-        for part in parts(data):
+        for part in data_blocks(data):
             shown = scores_of(old, part, "production") / self.production_temperature
             after, before = (
                 looking.table(scores, part.data.offsets, in_order=way == "sorted")

@@ -8,7 +8,7 @@ import numpy as np
 
 from saferank._core.flat import Floats, Ints
 from saferank.data import RankingData
-from saferank.evaluation.scored_policies import Part
+from saferank.evaluation.scored_policies import DataBlock
 from saferank.safety.drawing import chances, rank_by_table, rank_decomposed
 from saferank.safety.guarded import Guarded, GuardRule
 
@@ -20,7 +20,7 @@ class Block:
     Or exposures, where the rule's examination goes by them: nothing is drawn from those.
     """
 
-    part: Part
+    part: DataBlock
     rule: GuardRule
     new: Floats
     old: Floats

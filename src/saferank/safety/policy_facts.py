@@ -12,12 +12,12 @@ from saferank._core.flat import Floats
 from saferank._core.progress import bar
 from saferank.data import RankingData
 from saferank.evaluation.scored_policies import (
+    DataBlock,
     Deployed,
-    Part,
     Policy,
     chosen,
+    data_blocks,
     exposure_of,
-    parts,
     scores_of,
 )
 from saferank.policies import ProductionPolicy
@@ -86,7 +86,7 @@ class Comparison:
         floors = self._floors()
         rule = self.rule.by_exposure() if floors is None else self.rule
         with bar("Certifying", queries) as advance:
-            for part in parts(self.data):
+            for part in data_blocks(self.data):
                 own = part.queries
                 old = self.production.take(own, part.positions, part.data.offsets)
                 scores = scores_of(self.new, part, "ranker")
@@ -151,7 +151,9 @@ class Comparison:
             )
         return tuple(listed)
 
-    def _fill(self, part: Part, old: ProductionPolicy, exposures: Floats, facts: Floats) -> Floats:
+    def _fill(
+        self, part: DataBlock, old: ProductionPolicy, exposures: Floats, facts: Floats
+    ) -> Floats:
         """Fill the facts of some queries; their curves, queries x (unguarded, guarded) x points.
 
         `exposures` are of the new ranker, of production and of what the guard serves, by each view.
@@ -172,7 +174,7 @@ class Comparison:
         facts[part.queries] = block
         return curves
 
-    def _gains(self, part: Part, new: Floats, old: Floats, served: Floats) -> Floats:
+    def _gains(self, part: DataBlock, new: Floats, old: Floats, served: Floats) -> Floats:
         """Estimated change of utility of each query without and with the guard, by exposures."""
         if self.relevance is None:
             return np.zeros((2, part.queries.size))

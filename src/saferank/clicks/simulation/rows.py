@@ -25,7 +25,7 @@ from saferank.clicks.simulation.simulating import (
     check_sessions,
     click_probabilities,
     make_policy,
-    query_shares,
+    session_shares,
 )
 from saferank.clicks.users import Users
 from saferank.data import RankingData
@@ -106,7 +106,7 @@ def simulate_rows(
 
     policy = make_policy(data, scores, users, temperature, deterministic, k)
     click = click_probabilities(data, users, policy.ranks, highest_grade)
-    shares = query_shares(data, weights)
+    shares = session_shares(data, weights)
     batches = _batches(data, policy, click, users, shares, sessions, seed)
     rows = 0
     with (

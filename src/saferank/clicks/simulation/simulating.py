@@ -186,7 +186,7 @@ def sessions_of_queries(
     A query without documents has none.
     """
     check_sessions(sessions)
-    share = query_shares(data, weights)
+    share = session_shares(data, weights)
     largest = float(share.max(initial=0.0))
     require(sessions == 0 or largest > 0, "weights", "positive somewhere", largest)
     order = canonical_order(data.ids()[0])
@@ -201,7 +201,7 @@ def check_sessions(sessions: int) -> None:
     require(whole and 0 <= sessions <= MOST_SESSIONS, "sessions", "in 0..10^15", sessions)
 
 
-def query_shares(data: RankingData, weights: npt.ArrayLike | None) -> Floats:
+def session_shares(data: RankingData, weights: npt.ArrayLike | None) -> Floats:
     """The weight of each query in the draw of sessions; 0 without documents."""
     share = np.ones(data.queries) if weights is None else np.array(weights, dtype=np.float64)
     require(share.shape == (data.queries,), "weights", f"{data.queries} values", share.shape)

@@ -11,7 +11,7 @@ import numpy as np
 from saferank._core import flat
 from saferank._core.flat import Array, Floats, Ints
 from saferank.counts import Counts
-from saferank.evaluation.scored_policies import Deployed, Part
+from saferank.evaluation.scored_policies import DataBlock, Deployed
 from saferank.policies import ProductionPolicy
 from saferank.policies.production import chances_of_lists
 from saferank.safety.exploring.best_moves import Room, best_moves
@@ -31,7 +31,7 @@ class Moving:
 
     moves: Moves
 
-    def table(self, part: Part, production: ProductionPolicy) -> Floats:
+    def table(self, part: DataBlock, production: ProductionPolicy) -> Floats:
         """P(document at rank)."""
         return moved(self.moves, production, part.data.offsets)
 
@@ -50,7 +50,7 @@ class Guarding:
         """The guard's."""
         return self.rule.mode
 
-    def table(self, part: Part, production: ProductionPolicy) -> Floats:
+    def table(self, part: DataBlock, production: ProductionPolicy) -> Floats:
         """P(document at rank)."""
         ranks, offsets = self.rule.examination.weights.size, part.data.offsets
         own = np.ascontiguousarray(self.scores[part.positions])

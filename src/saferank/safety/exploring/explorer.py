@@ -12,7 +12,13 @@ from saferank._core import flat
 from saferank._core.flat import Floats, Ints
 from saferank.data import RankingData
 from saferank.errors import require
-from saferank.evaluation.scored_policies import Part, Policy, check_policy, parts, scores_of
+from saferank.evaluation.scored_policies import (
+    DataBlock,
+    Policy,
+    check_policy,
+    data_blocks,
+    scores_of,
+)
 from saferank.policies import ProductionPolicy
 from saferank.policies.production import chances_of_lists
 from saferank.safety.drawing import SALT, draw_query
@@ -70,14 +76,14 @@ class Explorer:
         """P(document at rank) of what is served, exactly: documents x K."""
         policy = check_policy(self.production, data, "production")
         table = np.zeros((data.documents, self.moves.k))
-        for part in parts(data):
+        for part in data_blocks(data):
             scores = scores_of(policy, part, "production") / self.production_temperature
             in_order = self.production_kind == "sorted"
             make = ProductionPolicy.sorted if in_order else ProductionPolicy.sampled
             table[part.positions] = self.table(part, make(scores, part.data.offsets))
         return table
 
-    def table(self, part: Part, production: ProductionPolicy) -> Floats:
+    def table(self, part: DataBlock, production: ProductionPolicy) -> Floats:
         """P(document at rank) of some queries, by what production does there."""
         return moved(self.moves, production, part.data.offsets)
 
@@ -90,7 +96,7 @@ class Explorer:
         """Positions of the first k documents of each query for one session; -1 past the end."""
         policy = check_policy(self.production, data, "production")
         rankings = np.full((data.queries, k), -1, dtype=np.int64)
-        for part in parts(data):
+        for part in data_blocks(data):
             scores = scores_of(policy, part, "production")
             start = data.offsets[part.queries[0]]
             for index, (query, name) in enumerate(

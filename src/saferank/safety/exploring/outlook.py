@@ -15,7 +15,7 @@ from saferank._core.seeds import generator
 from saferank.clicks.bias.predicted_errors import position_errors, trust_errors
 from saferank.clicks.models import ClickModel
 from saferank.data import RankingData
-from saferank.evaluation.scored_policies import Part, parts
+from saferank.evaluation.scored_policies import DataBlock, data_blocks
 from saferank.policies import ProductionPolicy
 from saferank.safety.examination import Examination
 from saferank.safety.losses import EXCESS, LARGEST, LOSS, TOLERANCE, Views, query_facts
@@ -33,7 +33,7 @@ _TRIES = 6
 class Explored(Protocol):
     """A policy that may be served: production with some randomness."""
 
-    def table(self, part: Part, production: ProductionPolicy) -> Floats:
+    def table(self, part: DataBlock, production: ProductionPolicy) -> Floats:
         """P(document at rank) of some queries, documents x K."""
 
 
@@ -136,11 +136,11 @@ class NextLog:
             sessions=self.sessions[queries], relevance=self.relevance[positions],
         )  # fmt: skip
 
-    def _parts(self) -> Iterator[tuple[Part, ProductionPolicy]]:
-        for part in parts(self.data):
+    def _parts(self) -> Iterator[tuple[DataBlock, ProductionPolicy]]:
+        for part in data_blocks(self.data):
             yield part, self.production.take(part.queries, part.positions, part.data.offsets)
 
-    def _certify(self, part: Part, old: ProductionPolicy, own: Floats, facts: Floats) -> None:
+    def _certify(self, part: DataBlock, old: ProductionPolicy, own: Floats, facts: Floats) -> None:
         """Fill the facts of some queries, by the certificate's own kernel."""
         views, offsets = self.looking.views, part.data.offsets
         new, before = (
@@ -157,7 +157,7 @@ class NextLog:
         )  # fmt: skip
         facts[part.queries] = block
 
-    def _worth(self, part: Part) -> Floats:
+    def _worth(self, part: DataBlock) -> Floats:
         """Utility of showing each document at each rank, times the sessions of its query."""
         own = self.relevance[part.positions] * flat.repeat_per_document(
             self.sessions[part.queries], part.data.offsets
@@ -165,7 +165,7 @@ class NextLog:
         worth: Floats = own[:, None] * self.looking.weights
         return worth
 
-    def _matters(self, part: Part, old: ProductionPolicy) -> npt.NDArray[np.bool_]:
+    def _matters(self, part: DataBlock, old: ProductionPolicy) -> npt.NDArray[np.bool_]:
         """Whether a document is among production's first so many."""
         ranked = flat.top(old.ranking_scores(), self.depth, part.data.offsets)
         matters = np.zeros(part.data.documents, dtype=np.bool_)
