@@ -26,7 +26,7 @@ from saferank.experiments.study_world import SCALING, ScoredRanker
 from saferank.learning import METHODS, Ranker, fit_relevance, learn
 from saferank.scorers.networks import NetworkScorer
 
-VERSION = 4
+VERSION = 5
 """Of the results: another version has other addresses, so that old results are never mixed in."""
 LEAST_QUERIES = 5
 """Production is trained on at least this many queries, and stopped by as many."""

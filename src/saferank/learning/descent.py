@@ -33,7 +33,7 @@ from saferank.scorers.tensors import write_tensors
 
 STATE = "state.safetensors"
 
-TOGETHER = 1024
+TOGETHER = 4096
 """Documents of a block of a step, about: blocks are what workers and threads share."""
 EVALUATED = 1 << 14
 """Documents of a block of an evaluation."""
