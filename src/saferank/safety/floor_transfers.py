@@ -109,13 +109,17 @@ def _upwards(omega: Floats, giver: int, taker: int, weights: Floats) -> float:
         most = min(most, top - omega[taker])
     most = min(most, omega[giver] - low)
     order = np.argsort(-omega)
-    room, between = 0.0, False
+    own, theirs = 0, 0  # their places; of equals the taker comes first, as it then has more
     for place in range(order.size):
+        own = place if order[place] == taker else own
+        theirs = place if order[place] == giver else theirs
+    if theirs < own:
+        order[own], order[theirs] = giver, taker
+        own, theirs = theirs, own
+    room = 0.0
+    for place in range(theirs):
         room += (weights[place] if place < weights.size else 0.0) - omega[order[place]]
-        between = between or omega[order[place]] <= omega[taker]
-        if omega[order[place]] <= omega[giver]:
-            break
-        if between:
+        if place >= own:
             most = min(most, room)
     return most
 
