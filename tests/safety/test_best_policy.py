@@ -111,6 +111,24 @@ def check_exposures(omega, shares, rankings, own):
     assert np.all(ordered[:, 1:] > ordered[:, :-1])
 
 
+@pytest.mark.parametrize("seed", range(300))
+def test_a_mixture_has_tiny_and_nearly_equal_exposures(seed):
+    """Exposures of mixtures with tiny shares, drawn together until they are all but equal."""
+    rng = np.random.default_rng(seed)
+    documents, k = int(rng.integers(2, 10)), int(rng.integers(1, 8))
+    weights = [rng.random(k), np.ones(k), 10.0 ** -rng.integers(0, 15, k), rng.integers(0, 3, k)]
+    own = np.append(weights[seed % 4], 1.0)[:documents].astype(float)
+    shares = 10.0 ** -rng.uniform(0, 18, 6)
+    omega = np.zeros(documents)
+    for share in shares / shares.sum():
+        omega[rng.permutation(documents)[: own.size]] += share * own
+    for nearness in rng.choice([0.5, 0.5 + 1e-14, 1e-10, 1e-13, 1e-16], 6):
+        pair = rng.choice(documents, 2, replace=False)
+        omega[pair] = (1 - nearness) * omega[pair] + nearness * omega[pair[::-1]]
+    shares, rankings, _, largest = rankings_of(omega, rng.normal(size=documents).round(), own)
+    check_exposures(omega, shares, rankings, largest)
+
+
 @pytest.mark.parametrize("seed", range(120))
 def test_for_every_way_of_looking_little_is_left_and_without_slack_nothing(seed):
     _, gains, _, mixture, keep, slack = case(seed)

@@ -14,6 +14,7 @@ from saferank.errors import InputError
 from saferank.plackett_luce import exposure
 from saferank.policies.production import chances_of_lists, total_weights
 from saferank.safety import Guard, Promise, certify
+from saferank.safety.decomposition import decomposed_tables
 from saferank.safety.examination import Examination
 from saferank.safety.floor_transfers import Claims, transfer_to_floors
 from saferank.safety.floored_policy import best_with_floors
@@ -70,6 +71,40 @@ def check_floors(promise, mode, looking, queries, seed):
         assert (loss <= promise.slack * total + 1e-8).all()
     unguarded = broken(after @ WEIGHTS, before @ WEIGHTS, offsets, groups, promise)
     assert unguarded[0] > 0  # there was something to keep
+
+
+RANK_WEIGHTS = {
+    "falling": WEIGHTS,
+    "rising": WEIGHTS[::-1],
+    "in no order": np.array([0.5, 1.0, 0.2, 0.7, 0.7]),
+    "with plateaus": np.array([1.0, 1.0, 1.0, 0.5, 0.5]),
+    "with zeros": np.array([1.0, 0.0, 0.5, 0.0, 0.0]),
+    "of tiny ones": np.array([1e-12, 1.0, 1e-6, 1e-12, 1e-9]),
+}
+
+
+def count_misplaced(promise, weights, queries, seed):
+    """Queries whose mixture of rankings has other exposures than were planned."""
+    offsets, new, old, groups = random_world(queries, seed)
+    gains, omega0 = (exposure(scores, weights, offsets) for scores in (new, old))
+    rule = GuardRule(promise, Examination.of("fitted", weights), "best")
+    planned = rule.best(gains, omega0, offsets, groups)
+    served = decomposed_tables(planned, gains, offsets, weights) @ weights
+    off_by = np.maximum.reduceat(np.abs(served - planned), offsets[:-1])
+    return int((off_by > 1e-9 * weights.max()).sum())
+
+
+@pytest.mark.parametrize("promise", PROMISES, ids=str)
+@pytest.mark.parametrize("weights", RANK_WEIGHTS.values(), ids=RANK_WEIGHTS)
+def test_what_is_served_has_the_planned_exposures(weights, promise):
+    assert count_misplaced(promise, weights, queries=1000, seed=5) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("weights", RANK_WEIGHTS.values(), ids=RANK_WEIGHTS)
+def test_what_is_served_has_the_planned_exposures_on_many_queries(weights):
+    """0 of 10^5 queries differ, with the promise that asks for most hand-overs."""
+    assert count_misplaced(PROMISES[0], weights, queries=100_000, seed=10) == 0
 
 
 @pytest.mark.slow

@@ -93,7 +93,7 @@ def decompose(omega: Floats, order: Ints, weights: Floats, shares: Floats, ranki
     for place in range(base.size):
         taker = base[place]
         wanted = omega[taker] - _weight_at(weights, place)
-        if wanted < 0:
+        if wanted < 0 and place < weights.size:  # none below can give, were it negative by rounding
             stack[givers], excess[givers], starts[givers] = taker, -wanted, 0
             givers += 1
         while wanted > least and givers > 0 and count < rankings.shape[0]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from saferank._core.flat import Floats, Ints
 from saferank._core.kernels import kernel, parallel_kernel
+from saferank.safety.best_policy import largest_first
 
 _DUST = 1e-13
 """Exposure that is not worth a step."""
@@ -32,7 +33,8 @@ class Claims(NamedTuple):
     floor: Floats
     """Of each group of a query."""
     weights: Floats
-    """Of the ranks, largest first: the m largest are the most that m documents can have."""
+    """Of the ranks, in any order: of those that a query has documents for, the m largest are the
+    most that m documents can have."""
 
 
 def transfer_to_floors(
@@ -78,6 +80,7 @@ def _queries(
 ) -> None:  # fmt: skip
     for query in range(first, last):
         begin, end = offsets[query], offsets[query + 1]
+        _, weights = largest_first(claims.weights, end - begin)
         order = begin + np.argsort(-claims.gains[begin:end])
         for taker in np.concatenate((order, order)):  # what was in the way may be gone by then
             group = claims.unit[taker]
@@ -89,7 +92,7 @@ def _queries(
                     continue
                 most = omega[giver] - omega[taker]
                 if most <= 0:
-                    most = _upwards(omega[begin:end], giver - begin, taker - begin, claims.weights)
+                    most = _upwards(omega[begin:end], giver - begin, taker - begin, weights)
                 left[query] += _hand_over(giver, taker, omega, claims, exposed, left[query], most)
 
 

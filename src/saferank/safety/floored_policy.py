@@ -124,8 +124,7 @@ class _Room:
         """A policy with floors: exposure is handed over, and what still lacks is mixed in."""
         losses, least = self.losses(omega), self.promise.keep * self.omega0
         lost = flat.query_sums(np.maximum(0.0, least - omega), self.offsets)
-        largest_first = np.sort(self.weights)[::-1]
-        claims = Claims(self.gains, least, losses.unit, losses.floor, largest_first)
+        claims = Claims(self.gains, least, losses.unit, losses.floor, self.weights)
         left = np.maximum(0.0, self.allowed - lost)
         moved = transfer_to_floors(omega, self.offsets, claims, losses.exposure, left)
         share = self.losses(moved).shares(tolerance)
