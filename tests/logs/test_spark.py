@@ -14,10 +14,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from logs.shop_shards import write_tables
 
 import saferank as sr
 from saferank.errors import InputError
 from saferank.logs.engines import running as engines
+from saferank.logs.shard_folder import ShardFolder, counts_name
 
 pytestmark = [
     pytest.mark.xdist_group("spark"),
@@ -204,3 +206,20 @@ def test_values_are_drawn_alike(spark: Any, tmp_path: Path) -> None:
     ]  # fmt: skip
     assert counted[0].to_pylist() == counted[1].to_pylist()
     assert 0 < sum(counted[0]["clicks"].to_pylist()) < 120
+
+
+def test_shards_have_the_same_rows(spark: Any, tmp_path: Path) -> None:
+    for text in (True, False):
+        tables = write_tables(tmp_path, text=text)
+        for engine in ("duckdb", "spark"):
+            sr.logs.shard(tables.items, tables.counts, tmp_path / engine, shards=4,
+                          engine=engine, columns={"doc_id": "sku"})  # fmt: skip
+        folders = [ShardFolder.open(tmp_path / engine) for engine in ("duckdb", "spark")]
+        assert folders[0].manifest.features == folders[1].manifest.features
+        for number in range(4):
+            one, other = (folder.read(number) for folder in folders)
+            assert one.data.fingerprint() == other.data.fingerprint()
+            assert one.data.query_ids.tolist() == other.data.query_ids.tolist()
+            assert one.data.doc_ids.tolist() == other.data.doc_ids.tolist()
+            counts = [pq.read_table(folder.path / counts_name(number)) for folder in folders]
+            assert counts[0].equals(counts[1], check_metadata=True)

@@ -26,6 +26,7 @@ from saferank.cli import (
     report,
     reproduce,
     serve,
+    shard,
     simulate,
     watch,
 )
@@ -39,6 +40,7 @@ for _command in (
     demo.demo,
     simulate.simulate,
     count.count,
+    shard.shard,
     bias.bias,
     learn.learn,
     certify.certify,

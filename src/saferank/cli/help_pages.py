@@ -8,6 +8,7 @@ PAGES: Final = {
     "demo": "tutorials/first-ranker",
     "simulate": "clicks",
     "count": "your-own-log",
+    "shard": "scale",
     "bias": "clicks",
     "learn": "methods",
     "certify": "safety",

@@ -6,6 +6,9 @@ from saferank.logs.health import Finding as Finding
 from saferank.logs.health import LogHealth, check_log
 from saferank.logs.health import click_rate_chart as click_rate_chart
 from saferank.logs.merging import merge
+from saferank.logs.shard_folder import ShardFolder as ShardFolder
+from saferank.logs.sharding import ShardReport as ShardReport
+from saferank.logs.sharding import shard
 from saferank.logs.ubi import UbiReport as UbiReport
 from saferank.logs.ubi import read_ubi
 
@@ -18,4 +21,5 @@ __all__ = [
     "merge",
     "read_counts",
     "read_ubi",
+    "shard",
 ]

@@ -32,6 +32,15 @@ Refuse = Callable[[int, str, object], None]
 """Called with the first bad row of a batch, what was expected there, and what came."""
 
 
+def is_category(texts: int, rows: int, many: int = MANY_TEXTS) -> bool:
+    """Whether a column of so many different texts in so many rows has categories.
+
+    >>> is_category(1000, rows=1500), is_category(1001, rows=1500)
+    (True, False)
+    """
+    return texts <= max(many, rows / 2)
+
+
 class ColumnReader(Protocol):
     """Turns a column into numbers, batch by batch, and says what it is in the end."""
 
@@ -124,7 +133,7 @@ class _Categories:
 
     def _is_text(self, many: int) -> bool:
         """Whether there are more different texts than categories could have."""
-        return self.schema is None and len(self.numbers) > max(many, self.rows / 2)
+        return self.schema is None and not is_category(len(self.numbers), self.rows, many)
 
     def feature(self) -> Feature | str:
         """The feature with its categories, or that it has too many different texts."""

@@ -24,6 +24,8 @@ from saferank.logs.sources import InMemory, Source, TableName
 
 LOG = "saferank_log"
 """Name of a log from this process's memory in an engine."""
+_ROW_GROUP = 1 << 14
+"""Rows that are written together where a table goes to many folders."""
 _DUCKDB_GLOB = re.compile(r"([*?\[])")
 _HADOOP_GLOB = re.compile(r"([{}\[\]*?\\])")
 
@@ -161,6 +163,18 @@ class DuckDB:
             )
         return str(path)
 
+    def write_partitions(self, expression: Any, folder: Path, by: str, title: str) -> None:
+        """Run the expression into a folder `by=value` of Parquet files for each value of a column.
+
+        A group of rows of each folder is held until it is written: they are small.
+        """
+        with self._progress(title):
+            self.connection.con.execute(
+                f"COPY ({self.connection.compile(expression)}) TO {_quoted(str(folder))} "
+                f"(FORMAT parquet, COMPRESSION 'zstd', ROW_GROUP_SIZE {_ROW_GROUP}, "
+                f"PARTITION_BY ({by}))"
+            )
+
     def batches(self, expression: Any, rows: int) -> Any:
         """The result of an expression as a reader of Arrow batches; it is never all in memory."""
         return self.connection.con.sql(self.connection.compile(expression)).to_arrow_reader(rows)
@@ -251,7 +265,11 @@ class Spark:
 
     def fetch(self, expression: Any) -> Any:
         """The result as an Arrow table; not by Ibis, whose way through pandas rounds large ids."""
-        return self.session.sql(self.connection.compile(expression)).toArrow()
+        return self.frame(expression).toArrow()
+
+    def frame(self, expression: Any) -> Any:
+        """The result of an expression as a DataFrame of Spark, which is not computed yet."""
+        return self.session.sql(self.connection.compile(expression))
 
     @property
     def writes_here(self) -> bool:
