@@ -22,7 +22,17 @@ ROOT = Path(__file__).resolve().parent.parent
 SLOWER = 1.05
 LEAST = 0.15
 """Seconds that a measurement takes at least: calls are repeated so often."""
-MORE_WORK = {"certify, default guard": "the best policy, not a mixture"}
+LOOKS = "looks for sessions in common, and documents at two ranks; see `counts alone`"
+MORE_WORK = {
+    "certify, default guard": "the best policy, not a mixture",
+    "counts onto documents": "refuses files that lost rows",
+    **dict.fromkeys(
+        ("count 2e4 rows, in parts", "count 2e4 rows, in one", "count 2e4 rows with sessions",
+         "count 5e6 rows, in parts", "count 5e6 rows, in one", "count 2e6 rows with sessions",
+         "count 1e6 rows, ids as text"),
+        LOOKS,
+    ),
+}  # fmt: skip
 """Figures where this version does something else, and what."""
 
 

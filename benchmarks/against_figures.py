@@ -13,12 +13,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import fields
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
+from unittest.mock import patch
 
 import numpy as np
 
@@ -155,6 +156,28 @@ def _count(
     log = generate(folder / "log", sessions=rows // RANKS, queries=rows // 1000, text=text)
     output = folder / "counts.parquet"
     return lambda: sr.logs.count(log, output=output, use_sessions=use_sessions, **options)
+
+
+@figure("count 2e4 rows, counts alone", rows=20_000)
+@figure("count 2e4 rows with sessions, counts alone", rows=20_000, use_sessions=True)
+@figure("count 5e6 rows, in parts, counts alone", rows=5_000_000)
+@figure("count 2e6 rows with sessions, counts alone", rows=2_000_000, use_sessions=True)
+@figure("count 1e6 rows, ids as text, counts alone", rows=1_000_000, text=True)
+def _count_alone(folder: Path, **options: Any) -> Call:
+    call = _count(folder, **options)
+
+    def alone() -> None:
+        with ExitStack() as stack:
+            for look in ("_sketches", "find_repeats"):
+                with suppress(AttributeError):  # 0.1 has neither
+                    stack.enter_context(patch.object(sr.logs.counting, look, _no_look))
+            call()
+
+    return alone
+
+
+def _no_look(*_: object) -> None:
+    """What is told of sessions beside the counts, left out."""
 
 
 @figure("counts onto documents")

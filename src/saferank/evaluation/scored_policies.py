@@ -46,6 +46,8 @@ def data_blocks(data: RankingData, documents: int = DOCUMENTS_AT_A_TIME) -> Iter
 
 
 def _slice(data: RankingData, first: int, last: int) -> DataBlock:
+    if (first, last) == (0, data.queries) and data.labels is None:
+        return DataBlock(np.arange(last), slice(0, data.documents), data)
     cuts = data.offsets[first : last + 1]
     documents = slice(int(cuts[0]), int(cuts[-1]))
 

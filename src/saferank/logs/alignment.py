@@ -92,8 +92,8 @@ def align(
                 f"{unknown['unknown_documents']:,}, for example {unknown['example']}; --skip-bad "
                 f"(skip_bad=True in Python) leaves them out."
             )
-        aligned, beyond = tables.arrays(top), tables.beyond(top)
-        tables.check_complete(aligned, beyond + unknown["unknown_impressions"])
+        aligned = tables.arrays(top)
+        beyond = tables.check_complete(aligned, unknown["unknown_impressions"])
         return aligned, _alignment(aligned, unknown, beyond, tables.parts.split)
 
 
@@ -136,7 +136,7 @@ def arrays_of(counts: CountTable, *, ranks: int | None = None) -> Counts:
     with _tables(counts, None, EngineChoice()) as tables:
         top = tables.top(ranks)
         arrays = tables.arrays(top)
-        tables.check_complete(arrays, tables.beyond(top))
+        tables.check_complete(arrays)
         return arrays
 
 
@@ -183,19 +183,19 @@ class _Tables:
         require(cells <= MOST_CELLS, "documents x ranks", f"at most {MOST_CELLS}", cells)
         return int(ranks)
 
-    def beyond(self, top: int) -> int:
-        far = self.counts.filter(self.counts["rank"] > top)
-        return int(total(far.impressions).to_pyarrow().as_py() or 0)
-
-    def check_complete(self, arrays: Counts, left_out: int) -> None:
-        """Refuse counts of which rows were lost on the way.
+    def check_complete(self, arrays: Counts, left_out: int = 0) -> int:
+        """Refuse counts of which rows were lost on the way; impressions beyond the ranks kept.
 
         Engines believe a file's statistics: where those of a damaged file leave its values out,
         joins pass over its rows.
         """
-        whole = int(total(self.counts.impressions).to_pyarrow().as_py() or 0)
-        if whole != int(arrays.impressions.sum()) + left_out:
+        far, impressions = self.counts["rank"] > arrays.ranks, self.counts.impressions
+        sums = self.counts.agg(whole=total(impressions), beyond=total(far.ifelse(impressions, 0)))
+        (row,) = self.engine.fetch(sums).to_pylist()
+        whole, beyond = row["whole"] or 0, row["beyond"] or 0
+        if whole != int(arrays.impressions.sum()) + left_out + beyond:
             raise InputError("the counts must be a whole file; its statistics leave rows out.")
+        return beyond
 
     def unknown(self, top: int) -> dict[str, Any]:
         """Documents without an item, what they count, and one of them."""

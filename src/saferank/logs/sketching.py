@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
-from operator import and_
+from itertools import compress
 from typing import Any
 
 from saferank.counts.hashed_ids import choose_ids, digest_id, mixed_ids, whole_number
 from saferank.counts.hashing import BITS, Hash
-from saferank.counts.sketch import DIGIT, Sketch, Sketches, bits_for
+from saferank.counts.sketch import DIGIT, Sketch, Sketches, bits_for, zero_bits
 from saferank.logs.engines.running import Engine
 
 _DIGITS = 16
@@ -25,29 +24,51 @@ def sketch_of(running: Engine, table: Any, hashed: Hash | None, sessions: int) -
     engine chooses the sessions; their hashes are computed here, as they are few.
     """
     bits = bits_for(sessions)
-    sampled = running.fetch(_sampled(table, bits, running.name)).to_pydict()
-    ids = sampled["session_id"]
+    ids, units = _sampled(running, table, bits)
     values = _values(ids, running.name)
-    everything = Sketch(bits, frozenset(values))
+    own = [zero_bits(value) >= bits for value in values]
+    everything = Sketch(bits, frozenset(compress(values, own)))
     if hashed is None:
         return Sketches(everything)
-    judged = choose_ids(hashed, sampled.get("unit", ids))
-    pairs = zip(values, judged, strict=True)
-    return Sketches(everything, Sketch(bits, frozenset(value for value, own in pairs if own)))
+    judged = choose_ids(hashed, ids if units is None else units)
+    chosen = [mine and judge for mine, judge in zip(own, judged, strict=True)]
+    return Sketches(everything, Sketch(bits, frozenset(compress(values, chosen))))
 
 
-def _sampled(table: Any, bits: int, engine: str) -> Any:
-    """The sampled sessions, each once, and their units where the table has them."""
+def _sampled(running: Engine, table: Any, bits: int) -> tuple[list[Any], list[Any] | None]:
+    """The sampled sessions, and their units where the table has them.
+
+    There may be a few more, whose text is another spelling of a number.
+    """
     column = table.session_id
-    chosen = ends_in_zeros(column, bits, engine)
     if "unit" in table.columns:
-        rows = table.filter(column.notnull(), chosen)
-        return rows.group_by("session_id").agg(unit=rows.unit.min())
-    if engine == "duckdb" and bits and not column.type().is_string():
-        # an aggregate computes what its condition repeats once, a filter does not
-        lists = table.agg(session_id=column.collect(where=chosen, distinct=True))
-        return lists.select(session_id=lists.session_id.unnest())
-    return table.filter(column.notnull(), chosen).select("session_id").distinct()
+        rows = table.filter(column.notnull(), ends_in_zeros(column, bits, running.name))
+        sampled = running.fetch(rows.group_by("session_id").agg(unit=rows.unit.min()))
+        return sampled["session_id"].to_pylist(), sampled["unit"].to_pylist()
+    if running.name == "duckdb" and bits:
+        (lists,) = running.fetch(_listed(table, bits)).to_pylist()
+        return [value for ids in lists.values() for value in ids or ()], None
+    rows = table.filter(column.notnull(), ends_in_zeros(column, bits, running.name))
+    return running.fetch(rows.select("session_id").distinct())["session_id"].to_pylist(), None
+
+
+def _listed(table: Any, bits: int) -> Any:
+    """Sampled sessions of DuckDB as lists: by the hash of text, and by that of numbers.
+
+    An aggregate computes what its condition repeats once, a filter does not; and text is hashed
+    once for each entry of a dictionary where it is the only condition, else once for each row.
+    """
+    column = table.session_id
+    tests = [ends_in_zeros(column, bits, "duckdb")]
+    if column.type().is_string():
+        number = column.try_cast("int64")
+        tests = [_text_ends_in_zeros(column, bits, "duckdb"), ends_in_zeros(number, bits, "duckdb")]
+    return table.agg(
+        **{
+            f"list{index}": column.collect(where=test, distinct=True, include_null=True)
+            for index, test in enumerate(tests)
+        }
+    )
 
 
 def _hash(engine: str, seed: int) -> Hash:
@@ -62,20 +83,21 @@ def ends_in_zeros(column: Any, bits: int, engine: str) -> Any:
         return ibis.literal(True)
     if not column.type().is_string():
         return _hash(engine, _SEED).ends_in_zeros(column, bits)
-    digest = _hash(engine, _SEED).digest(column)
-    whole, some = divmod(bits, DIGIT)
-    tests = []
-    if whole:
-        tests.append(digest.substr(_DIGITS - whole, whole) == "0" * whole)
-    if some:
-        even = [f"{value:x}" for value in range(0, 1 << DIGIT, 1 << some)]
-        tests.append(digest.substr(_DIGITS - whole - 1, 1).isin(even))
-    as_text, number = reduce(and_, tests), _number(column, engine)
+    as_text, number = _text_ends_in_zeros(column, bits, engine), _number(column, engine)
     if number is None:
         return as_text
     # most text is no number, which shows sooner than by casting it
     exact = number.isnull().ifelse(as_text, ends_in_zeros(number, bits, engine))
     return (as_text | column.re_search(_LIKE_A_NUMBER)) & exact
+
+
+def _text_ends_in_zeros(column: Any, bits: int, engine: str) -> Any:
+    """Whether the digest of an id ends in so many zero bits, were it a number or not."""
+    digest = _hash(engine, _SEED).digest(column)
+    whole, some = divmod(bits, DIGIT)
+    ends = [f"{value:x}" for value in range(0, 1 << DIGIT, 1 << some)] if some else [""]
+    length = whole + bool(some)
+    return digest.substr(_DIGITS - length, length).isin([end + "0" * whole for end in ends])
 
 
 def _values(ids: Sequence[Any], engine: str) -> list[str]:

@@ -142,7 +142,7 @@ class Guard:
         Of a mixture it is lambda, the probability of serving the new ranker.
         """
         shares = np.empty(data.queries)
-        for block in self._blocks(data, self._exposure_rule(data)):
+        for block in self._blocks(data, self._exposure_rule):
             shares[block.part.queries] = block.serve().kept
         return shares
 
@@ -155,7 +155,7 @@ class Guard:
             raise InputError(
                 "`propensities` are not known: production's own are known from the log only."
             )
-        rule = self._rule(data)
+        rule = self._rule
         table = np.zeros((data.documents, rule.examination.weights.size))
         for block in self._blocks(data, rule):
             table[block.part.positions] = block.serve().table
@@ -163,7 +163,7 @@ class Guard:
 
     def exposure(self, data: RankingData) -> Floats:
         """Exposure of each document under the guarded policy."""
-        rule, omega = self._exposure_rule(data), np.empty(data.documents)
+        rule, omega = self._exposure_rule, np.empty(data.documents)
         for block in self._blocks(data, rule):
             omega[block.part.positions] = rule.examination.exposure(block.serve().table)
         return omega
@@ -184,8 +184,8 @@ class Guard:
     def scores(self, data: RankingData, session: str | int) -> Floats:
         """The scores that a session is served by: for each query those of one of the rankers."""
         which = flat.repeat_per_document(self.serves_new(data, session), data.offsets)
-        new = all_scores(self._policies(data)[0], data)
-        return np.where(which, new, self._production_scores(data))
+        new, production = (all_scores(policy, data) for policy in self._policies(data))
+        return np.where(which, new, production / self.production_temperature)
 
     def _production_scores(self, data: RankingData) -> Floats:
         return all_scores(self._policies(data)[1], data) / self.production_temperature
@@ -200,7 +200,7 @@ class Guard:
         ways = (self.deployed, self.production_deployed)
         if self._is_best:
             rankings = [
-                block.draw(self.salt, session, k) for block in self._blocks(data, self._rule(data))
+                block.draw(self.salt, session, k) for block in self._blocks(data, self._rule)
             ]
             new = join(rankings, data, k)
             if not self.mixes:
@@ -264,7 +264,7 @@ class Guard:
         shown = np.zeros(scores.size) if self.production_kind == "uniform" else shown
         ways = (self.deployed, self.production_deployed)
         shown = shown / self.production_temperature
-        return OneQuery(scores, shown, ways, self._own_rule, groups)
+        return OneQuery(scores, shown, ways, self._rule, groups)
 
     def arm(
         self,
@@ -292,7 +292,7 @@ class Guard:
         gain: npt.ArrayLike | None = None,
     ) -> GuardReport:
         """How often the guard steps in, and what it costs where gains of documents are known."""
-        rule = self._exposure_rule(data)
+        rule = self._exposure_rule
         exposure = rule.examination.exposure
         shares = query_shares(traffic, data.queries)
         gains = None if gain is None else flat.check_values("gain", gain, data.offsets)
@@ -325,21 +325,17 @@ class Guard:
         return new, check_policy(self.production, data, "production")
 
     @cached_property
-    def _own_rule(self) -> GuardRule:
-        """The rule of queries whose scores are given."""
+    def _rule(self) -> GuardRule:
         return self._rule_for(rank_weights(self.weights, self.new, self.production))
 
-    def _rule(self, data: RankingData) -> GuardRule:
-        return self._rule_for(rank_weights(self.weights, *self._policies(data)))
-
-    def _exposure_rule(self, data: RankingData) -> GuardRule:
+    @cached_property
+    def _exposure_rule(self) -> GuardRule:
         """The rule where exposures are all that is asked for.
 
         The best policy is that of the tables which rankings are drawn by, to the bit: of documents
         with equal gains rounding decides.
         """
-        rule = self._rule(data)
-        return rule if self._is_best else rule.by_exposure()
+        return self._rule if self._is_best else self._rule.by_exposure()
 
     def _rule_for(self, weights: Floats) -> GuardRule:
         looking = Examination.of(self.examination, weights)
