@@ -134,8 +134,8 @@ def watch(
     elif chart is not None:
         save_chart(watching.watch_chart(judged), chart)
     if json:
-        told = {} if drift is None else {"drift": drift.to_dict()}
-        print_json(judged.to_dict() | told)
+        drifted = {} if drift is None else {"drift": drift.to_dict()}
+        print_json(judged.to_dict() | drifted)
     else:
         _tell(judged, len(experiment.days))
         for sentence in sentences:

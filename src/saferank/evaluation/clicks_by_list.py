@@ -98,10 +98,10 @@ def read_lists(rows: LogRows, data: RankingData, counts: Counts) -> SessionLists
     lists, clicked = np.full(shape, NOWHERE), np.zeros(shape)
     lists[number, place] = np.asarray(table["document"])
     clicked[number, place] = np.asarray(table["clicked"])
-    found = SessionLists(query[starts], lists, clicked)
-    of_query = np.bincount(found.query, minlength=counts.queries)
+    seen = SessionLists(query[starts], lists, clicked)
+    of_query = np.bincount(seen.query, minlength=counts.queries)
     check_same_sessions(counts, np.arange(counts.queries), of_query)
-    return found
+    return seen
 
 
 def evaluate_lists(

@@ -57,12 +57,12 @@ def sharpen(log: Log, click_model: ClickModel, weights: Floats) -> Sharpening:
     """
     assert log.data.production is not None
     by_log = log.propensities(click_model, weights)
-    known = terms(log, ESTIMATORS["affine-ips"], click_model, weights, by_log)
-    found = [Sharpening()]
+    evidence = terms(log, ESTIMATORS["affine-ips"], click_model, weights, by_log)
+    choices = [Sharpening()]
     for factor in FACTORS:
         omega = exposure(factor * log.data.production, weights, log.data.offsets)
-        gains = flat.query_sums((omega - known.omega0) * known.gain, log.data.offsets)
+        gains = flat.query_sums((omega - evidence.omega0) * evidence.gain, log.data.offsets)
         gain = float(log.share() @ gains)
         error = float(np.linalg.norm(log.share() * (gains - gain)))
-        found.append(Sharpening(factor, gain, error))
-    return max(found, key=lambda each: each.gain - CAUTION * each.error)
+        choices.append(Sharpening(factor, gain, error))
+    return max(choices, key=lambda each: each.gain - CAUTION * each.error)

@@ -84,8 +84,8 @@ class TrainingRun(Inputs):
             highest = float(log.data.known_labels.max(initial=0)) or 1.0
             return label_terms(log.data, self.estimator, self.weights, highest)
         assert self.click_model is not None
-        known = self._propensities(log, clip=clip)
-        return terms(log, self.estimator, self.click_model, self.weights, known, predictions)
+        propensities = self._propensities(log, clip=clip)
+        return terms(log, self.estimator, self.click_model, self.weights, propensities, predictions)
 
     def _propensities(self, log: Log, *, clip: bool) -> Propensities:
         """Propensities of a log: clipped and as the recipe says in training, else averages.
@@ -96,9 +96,9 @@ class TrainingRun(Inputs):
         if key not in self.known_propensities:
             assert self.click_model is not None
             averaged = not clip or self.recipe.propensities == "averaged"
-            found = log.propensities(self.click_model, self.weights, averaged=averaged)
-            found = found.clipped(log.counts.total) if clip else found
-            self.known_propensities[key] = (log, found)
+            own = log.propensities(self.click_model, self.weights, averaged=averaged)
+            own = own.clipped(log.counts.total) if clip else own
+            self.known_propensities[key] = (log, own)
         return self.known_propensities[key][1]
 
     def _goal(self, log: Log, objective: Objective, terms_: Terms, merit: Floats | None) -> Goal:
@@ -164,8 +164,9 @@ class TrainingRun(Inputs):
         assert self.click_model is not None
         parts = []
         for part, clip in ((at.log, True), (at.validation or at.log, at.validation is None)):
-            known = self._propensities(part, clip=clip)
-            loss = LOSSES[self.recipe.regression](Evidence(part.counts, self.click_model, known))
+            propensities = self._propensities(part, clip=clip)
+            evidence = Evidence(part.counts, self.click_model, propensities)
+            loss = LOSSES[self.recipe.regression](evidence)
             goal = PointwiseGoal(part.data.queries, loss, 1 / part.counts.total)
             parts.append(GoalQueries(part.data, goal))
         kind, seed = family(self.recipe.scorer), derive(self.seed, "regression")

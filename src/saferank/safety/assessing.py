@@ -304,8 +304,8 @@ def _clicks_alone(
 
 def _check_tolerance(rule: Rule, logged_by: ProductionPolicy | None) -> None:
     if logged_by is not None:
-        known = "0 where other policies made the log: production's clicks are only estimated"
-        require(rule.tolerance == 0, "tolerance", known, rule.tolerance)
+        least = "0 where other policies made the log: production's clicks are only estimated"
+        require(rule.tolerance == 0, "tolerance", least, rule.tolerance)
 
 
 def _check_queries(judged: Counts, method: str) -> None:

@@ -220,17 +220,18 @@ def by_clicks(test: ClickTest, *, rule: Rule = _DEFAULT) -> Decision:
     """
     assumes = (assumption(rule.doubt or 0.0), *test.assumes, _METHODS[rule.interval])
     if test.problems:
-        told = answer(None, rule.doubt)
-        sentence = f"Do not ship yet, the log cannot tell: {'; '.join(test.problems)}{told}."
+        in_doubt = answer(None, rule.doubt)
+        sentence = f"Do not ship yet, the log cannot tell: {'; '.join(test.problems)}{in_doubt}."
         step = _next_for_problems(test.problems)
         return Decision(False, "clicks", sentence, assumes, unsure=True, next_step=step)
-    told = answer(test.doubts, rule.doubt)
+    in_doubt = answer(test.doubts, rule.doubt)
     if test.passes(rule.tolerance) and not test.in_doubt(rule):
         sentence = f"Ship: {test.verdict(rule)}."
         return Decision(True, "clicks", sentence, assumes, next_step=_SERVE)
     worse = test.difference.upper < -rule.tolerance * max(test.production, 0.0)
     if worse:
-        sentence = f"Do not ship: it is worse than production; {test.sentence(worse=True)}{told}."
+        worst = test.sentence(worse=True)
+        sentence = f"Do not ship: it is worse than production; {worst}{in_doubt}."
         step = "Keep production; learn with another method, or from more sessions."
         return Decision(False, "clicks", sentence, assumes, next_step=step)
     if test.passes(rule.tolerance) and test.doubts is not None:
@@ -238,7 +239,7 @@ def by_clicks(test: ClickTest, *, rule: Rule = _DEFAULT) -> Decision:
         step = _next_for_trust(test.doubts, rule.guard)
         return Decision(False, "clicks", sentence, assumes, unsure=True, next_step=step)
     by_log = test.sentence(robust=False)
-    sentence = f"Do not ship yet, a loss cannot be ruled out: {by_log}{told}."
+    sentence = f"Do not ship yet, a loss cannot be ruled out: {by_log}{in_doubt}."
     step = _next_for_certainty(test.bound, rule.guard)
     return Decision(False, "clicks", sentence, assumes, unsure=True, next_step=step)
 
@@ -383,12 +384,12 @@ def _on_average(test: ClickTest, clicked: Decision, rule: Rule) -> Check:
 
 def _every_query(certificate: Certificate, promised: Decision, rule: Rule) -> Check:
     """(b): what every query keeps, by itself or by the guard."""
-    found = f"{nearly(certificate.share_holding)} of the traffic keeps it by itself"
+    keeping = f"{nearly(certificate.share_holding)} of the traffic keeps it by itself"
     if rule.guard:
-        found += ", all of it with the guard"
+        keeping += ", all of it with the guard"
     elif not promised.ship:
-        found = (
+        keeping = (
             f"{1 - certificate.share_holding:.1%} of the traffic is on queries that may lose more "
             f"than promised{_LOOSE.get(certificate.production_kind, '')}"
         )
-    return Check(f"Each query {certificate.promise}, {certificate.scope}", promised.ship, found)
+    return Check(f"Each query {certificate.promise}, {certificate.scope}", promised.ship, keeping)

@@ -198,8 +198,8 @@ class GuardRule:
         weights, keep = self.examination.weights, self.promise.keep
         if not self.promise.has_floors:
             return best_exposures(gains, omega0, offsets, weights, keep, allowed)
-        known = required(groups)
-        return best_with_floors(gains, omega0, offsets, known, weights, self.promise, allowed)
+        own_groups = required(groups)
+        return best_with_floors(gains, omega0, offsets, own_groups, weights, self.promise, allowed)
 
     def floor_shares(self, new: Floats, old: Floats, offsets: Ints, groups: Ints | None) -> Floats:
         """Per query, the largest share of a policy beside production that keeps every floor."""

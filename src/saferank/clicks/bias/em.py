@@ -243,12 +243,12 @@ def _expect_block(
             yes = r * relevant[rank] + (1 - r) * other[rank]
             no = 1 - yes
             clicks = c * r * relevant[rank] / yes if yes > 0.0 else 0.0
-            found = clicks + ((n - c) * r * (1 - relevant[rank]) / no if no > 0.0 else 0.0)
-            expected[document] += found
+            relevant_seen = clicks + ((n - c) * r * (1 - relevant[rank]) / no if no > 0.0 else 0.0)
+            expected[document] += relevant_seen
             sums[block, 0, rank] += w * c
             sums[block, 1, rank] += w * clicks
             sums[block, 2, rank] += w * n
-            sums[block, 3, rank] += w * found
+            sums[block, 3, rank] += w * relevant_seen
             if w > 0.0 and c > 0.0:
                 likelihood[block] += w * c * np.log(yes)
             if w > 0.0 and c < n:

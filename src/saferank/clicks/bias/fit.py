@@ -189,8 +189,8 @@ class _How:
         require(sane, "method", f"{by_features} where features describe relevance", method)
         same = (method == "policy") == (self.route == "policy")
         require(same, "method", "policy if and only if a policy is given", method)
-        known = method != "matching" or self.like is not None
-        require(known, "method", "matching only where `like` documents are given", method)
+        has_pairs = method != "matching" or self.like is not None
+        require(has_pairs, "method", "matching only where `like` documents are given", method)
         return method
 
     def rows(self, counts: Counts, documents: Ints) -> _How:

@@ -270,8 +270,8 @@ def solve(sums: GroupSums, *, trust: bool, reference: int) -> tuple[Floats, Floa
     except np.linalg.LinAlgError:
         return slope, intercept
     inverse = solved[: others.size]
-    told = inverse > 0
-    slope[others] = np.divide(1.0, inverse, out=np.full(others.size, np.nan), where=told)
+    identified = inverse > 0
+    slope[others] = np.divide(1.0, inverse, out=np.full(others.size, np.nan), where=identified)
     intercept[others] = solved[others.size :] * slope[others] if trust else 0.0 * slope[others]
     return slope, intercept
 

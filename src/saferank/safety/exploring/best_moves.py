@@ -115,10 +115,11 @@ class _Curve:
 
     def inverse(self, matrix: Floats) -> Floats:
         """Covariance of log alpha_k / alpha_1 for k > 1."""
-        known = self.information(matrix)[1:, 1:]
+        information = self.information(matrix)[1:, 1:]
         # a deterministic list tells nothing: next to nothing keeps it comparable with the others
-        least = 1e-12 * float(np.trace(known)) + 1e-300
-        return np.asarray(np.linalg.inv(known + least * np.eye(len(known))), dtype=np.float64)
+        least = 1e-12 * float(np.trace(information)) + 1e-300
+        ridge = least * np.eye(len(information))
+        return np.asarray(np.linalg.inv(information + ridge), dtype=np.float64)
 
     def value(self, swaps: Floats) -> float:
         """The mean variance."""

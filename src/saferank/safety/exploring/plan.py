@@ -119,7 +119,7 @@ class ExplorationPlan:
     def sentences(self) -> list[str]:
         """What the numbers mean, and what they rest on."""
         best = self.outlook
-        told = f"{self.promise}, on every query, whatever relevance is"
+        promised = f"{self.promise}, on every query, whatever relevance is"
         needed = best.sessions_needed
         enough = (
             f"{self.chosen} cannot tell alpha at every rank, however many sessions"
@@ -128,7 +128,7 @@ class ExplorationPlan:
             f"{self.target:g} at every rank ({self.kind} bias)"
         )
         return [
-            f"What is served {told}.",
+            f"What is served {promised}.",
             f"* is what is served; - cannot be told.{self._broken()}",
             "can lose: of the largest possible utility, on the worst query with the worst "
             f"relevance.{self._expected()}",

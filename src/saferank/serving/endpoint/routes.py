@@ -141,10 +141,10 @@ class Endpoint:
         return self._answer(request_id, asked, await self._served(asked, request_id))
 
     async def _served(self, asked: RankingRequest, request_id: str) -> ShownList:
-        found = self.rankers.get(asked.ranker)
-        if found is None:
+        loaded = self.rankers.get(asked.ranker)
+        if loaded is None:
             raise ProblemError(404, f"there is no ranker {asked.ranker!r}; /rankers lists them.")
-        name, run = found
+        name, run = loaded
         session = request_id if asked.session_id is None else asked.session_id
         if asked.documents <= _AT_ONCE:
             shown = run.rank(asked, session)

@@ -101,8 +101,8 @@ def find_drift(
         table = running.read(find(log))
         for name in ("query_id", "doc_id"):
             require(names[name] in table.columns, "log", f"with a column {name}", table.columns)
-        known = running.bring(_pairs(items), "certified_items")
-        sums = running.fetch(_compared(table, known, names)).to_pylist()[0]
+        certified = running.bring(_pairs(items), "certified_items")
+        sums = running.fetch(_compared(table, certified, names)).to_pylist()[0]
     rows = max(int(sums["rows"]), 1)
     scored = int(sums["scored"])
     return Drift(
