@@ -20,6 +20,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -82,8 +83,8 @@ def _options(world: dict[str, Any], seed: int, scored: bool) -> dict[str, Any]:
     return options
 
 
-def learn_all(path: Path, name: str, seed: int, label: str) -> None:
-    """All methods on one log."""
+def learn_all(path: Path, name: str, seed: int, label: str, methods: Sequence[str]) -> None:
+    """Some methods on one log."""
     import saferank as sr
     from saferank._core.threads import use_threads
 
@@ -96,7 +97,7 @@ def learn_all(path: Path, name: str, seed: int, label: str) -> None:
         start = time.process_time()
         predictor = None if scored else sr.learning.fit_relevance(*given, **options)
         shared = time.process_time() - start
-        for method in METHODS:
+        for method in methods:
             start = time.process_time()
             ranker = sr.learn(*given, method=method, production_kind="sampled",
                               predictor=predictor, **options)  # fmt: skip
@@ -107,7 +108,7 @@ def learn_all(path: Path, name: str, seed: int, label: str) -> None:
             history = ranker.provenance.history
             line = {
                 "label": label, "data": name, "seed": seed, "method": method,
-                "processor": processor + shared / len(METHODS),
+                "processor": processor + shared / len(methods),
                 "value": max(history["values"]), "start": history["values"][0],
                 "steps": history["steps"][-1], "ndcg": sr.metrics.mean(ndcg),
             }  # fmt: skip
@@ -150,6 +151,7 @@ def main() -> None:
     parser.add_argument("--label", default="new")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--data", nargs="+", default=["synthetic:small:400", "synthetic:mslr:120"])
+    parser.add_argument("--methods", nargs="+", default=list(METHODS))
     parser.add_argument("--table", action="store_true")
     given = parser.parse_args()
     if given.table:
@@ -165,7 +167,7 @@ def main() -> None:
     for seed in range(given.seeds):
         for name in given.data:
             if (given.label, name, seed) not in done:
-                learn_all(given.file, name, seed, given.label)
+                learn_all(given.file, name, seed, given.label, given.methods)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse.csgraph import connected_components
 
 from saferank._core.flat import Floats, Ints
 from saferank.counts.arrays import Counts
@@ -36,6 +35,8 @@ class Overlap:
         >>> overlap(counts).components()
         [[1, 2], [3]]
         """
+        from scipy.sparse.csgraph import connected_components
+
         _, part = connected_components(self.weight > least, directed=False)
         return [(np.flatnonzero(part == index) + 1).tolist() for index in np.unique(part)]
 

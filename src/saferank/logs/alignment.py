@@ -27,6 +27,7 @@ from saferank.logs.counting import EngineChoice
 from saferank.logs.engines.running import DuckDB, opened
 from saferank.logs.log_reading import LogReading
 from saferank.logs.parts import Parts
+from saferank.logs.plain_alignment import align_plainly
 from saferank.logs.schema import BEYOND, read_log
 from saferank.logs.stored_parts import SUMS, parts_of
 from saferank.logs.tally import INVERSE, JUDGE_COLUMNS, total
@@ -64,7 +65,7 @@ def align(
     skip_bad
         Leave documents without an item out, instead of refusing them.
     engine
-        Which engine joins; by default DuckDB.
+        Which engine joins; by default DuckDB, or none where counts are plain and few.
 
     Returns
     -------
@@ -83,6 +84,9 @@ def align(
     array([[0, 0],
            [0, 1]])
     """
+    plain = align_plainly(counts, items, ranks) if engine is None else None
+    if plain is not None:
+        return plain.counts, _alignment(plain.counts, {}, plain.beyond, plain.split)
     with _tables(counts, items, engine or EngineChoice()) as tables:
         top = tables.top(ranks)
         unknown = tables.unknown(top)

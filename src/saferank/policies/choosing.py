@@ -14,10 +14,10 @@ from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import minimize_scalar
 
 from saferank._core import flat
 from saferank._core.flat import Floats, Ints
+from saferank._core.minimum import bounded_minimum
 from saferank._core.seeds import generator
 from saferank._core.tails import normal_tail
 from saferank.counts import Counts
@@ -42,7 +42,7 @@ SAMPLED_QUERIES = 400
 """Queries that the temperature is fitted on, at most."""
 UNKNOWN = 0.5
 """Standard error of the temperature's logarithm from which it is not known at all."""
-_BOUNDS = (np.log(0.02), np.log(50.0))
+_BOUNDS = (float(np.log(0.02)), float(np.log(50.0)))
 _LEAST = 5.0
 
 
@@ -221,14 +221,11 @@ def fit_temperature(counts: Counts, scores: Floats) -> tuple[float, float]:
         terms = few.impressions * np.log(np.maximum(probability, 1e-300))
         return flat.query_sums(terms.sum(axis=1), few.offsets)
 
-    best = minimize_scalar(
-        lambda t: -float(likelihood(t).sum()), bounds=_BOUNDS, method="bounded",
-        options={"xatol": 1e-3},
-    )  # fmt: skip
-    at, error = _newton(likelihood, float(best.x))
+    best = bounded_minimum(lambda t: -float(likelihood(t).sum()), *_BOUNDS, tolerance=1e-3)
+    at, error = _newton(likelihood, best)
     # the error is that of the best one: elsewhere the slopes of queries differ for another reason
     alike = error == 0 or abs(at) <= 3.3 * error
-    return (1.0 if alike else float(np.exp(best.x))), error
+    return (1.0 if alike else float(np.exp(best))), error
 
 
 def _newton(likelihood: Callable[[float], Floats], at: float) -> tuple[float, float]:

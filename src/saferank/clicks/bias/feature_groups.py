@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit
 
 from saferank._core.flat import Floats, require_each
@@ -31,6 +30,8 @@ class Logistic:
     """
 
     def __init__(self, x: Floats, cells: Cells, *, ridge: float = 1e-7) -> None:
+        from scipy.linalg import cho_factor
+
         self.x, self.ridge = x, ridge
         self.shown = cells.weight * cells.shown.sum(axis=1)
         self.total = max(1.0, float(self.shown.sum()))
@@ -49,6 +50,8 @@ class Logistic:
 
     def updated(self, parameters: Floats, expected: Floats, cells: Cells) -> Floats:
         """A step of the logistic regression of expected relevance."""
+        from scipy.linalg import cho_solve
+
         error = cells.weight * expected - self.shown * self.values(parameters)
         slope = self.x.T @ error / self.total - self.ridge * parameters
         better: Floats = parameters + cho_solve(self.factor, slope)

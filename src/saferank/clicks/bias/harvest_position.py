@@ -17,7 +17,6 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from scipy.sparse.csgraph import connected_components
 
 from saferank._core.flat import Array, Floats, Ints
 from saferank.clicks.bias.em import Cells
@@ -133,6 +132,8 @@ def _without_each(table: _Table, logs: Floats, base: int) -> Floats:
 
 def _groups(chains: Floats) -> tuple[int, Array]:
     """Ranks between which there are chains both ways."""
+    from scipy.sparse.csgraph import connected_components
+
     count, group = connected_components(chains > 0, directed=True, connection="strong")
     return int(count), group
 

@@ -18,7 +18,6 @@ variance, so that weak pairs do no harm.
 from __future__ import annotations
 
 import numpy as np
-from scipy import optimize
 
 from saferank._core.flat import Floats, Ints
 from saferank.clicks.bias.em import Cells
@@ -126,6 +125,7 @@ class _Pairs:
 
     def maximum(self, moments: _Moments) -> Floats:
         """Log slopes; `InputError` if there is no finite maximum."""
+        from scipy import optimize
 
         def logs_of(free: Floats) -> Floats:
             logs = np.zeros(self.ranks.size)

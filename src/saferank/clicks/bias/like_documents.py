@@ -22,7 +22,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse.csgraph import connected_components
 from scipy.special import xlogy
 
 from saferank._core.flat import Floats, Ints
@@ -157,6 +156,8 @@ class FeatureOverlap:
 
     def components(self, least: float = LEAST_OVERLAP) -> list[list[int]]:
         """Ranks (from 1) that like documents connect, directly or not."""
+        from scipy.sparse.csgraph import connected_components
+
         at = np.array(self.shown) - 1
         linked = (self.share >= least) & (self.worth >= LEAST_WORTH)
         _, part = connected_components(linked[np.ix_(at, at)], directed=False)

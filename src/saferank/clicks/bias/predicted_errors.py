@@ -21,7 +21,6 @@ and of second (products of noise), which are uncorrelated (Hoeffding).
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse.csgraph import connected_components
 
 from saferank._core.flat import Floats, Ints
 from saferank.clicks.bias.harvest_trust import LEAST_SHOWN
@@ -68,6 +67,8 @@ def _solved(bend: Floats, variance: Floats, base: int) -> Floats:
 
     Ranks that are not linked to the base have infinite errors.
     """
+    from scipy.sparse.csgraph import connected_components
+
     ranks = bend.shape[0]
     scale = float(np.abs(bend).max(initial=0.0))
     links = np.abs(bend) > 1e-12 * scale if scale > 0 else np.zeros(bend.shape, dtype=np.bool_)
