@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,8 @@ from saferank.counts import CountTable
 from saferank.counts.counts_file import save_counts
 from saferank.data import RankingData
 from saferank.errors import InputError
+from saferank.logs import alignment
+from saferank.logs.engines.running import DuckDB
 
 
 def items(query_ids: object, doc_ids: object, offsets: list[int]) -> RankingData:
@@ -132,3 +135,28 @@ def test_opening_what_is_no_file_of_counts(tmp_path: Path) -> None:
     (tmp_path / "text.parquet").write_text("no")
     with pytest.raises(InputError, match="must be a whole Parquet file"):
         CountTable.open(tmp_path / "text.parquet")
+
+
+def test_cells_come_in_the_order_of_documents(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrays in files are filled page after page, however counts are ordered."""
+    rng = np.random.default_rng(0)
+    documents = rng.permutation(5000)
+    placed = items(["q"], np.arange(5000), [0, 5000])
+    rows = [("q", int(d), 1 + int(d) % 3, 1 + int(d), int(d) // 2) for d in documents]
+    seen: list[int] = []
+    plain = DuckDB.batches
+
+    def batches(self: DuckDB, expression: Any, size: int) -> Iterator[pa.RecordBatch]:
+        for batch in plain(self, expression, size):
+            if "document" in batch.schema.names:
+                seen.extend(batch["document"].to_pylist())
+            yield batch
+
+    monkeypatch.setattr(DuckDB, "batches", batches)
+    monkeypatch.setattr(alignment, "_CELLS", 700)
+    counts, _ = sr.logs.align(table(rows), placed)
+    assert seen == list(range(5000))
+    expected = np.zeros((5000, 3), dtype=np.int64)
+    for _, document, rank, shown, _ in rows:
+        expected[document, rank - 1] = shown
+    np.testing.assert_array_equal(counts.impressions, expected)

@@ -16,6 +16,9 @@ Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
+CELLS = 1 << 17
+"""Documents times columns of a table that is made for some queries at a time: a megabyte."""
+
 
 def check_offsets(offsets: npt.ArrayLike, documents: int) -> Ints:
     """Offsets as int64, or `InputError` unless they cut `documents` into queries.
@@ -124,6 +127,17 @@ def query_ranges(offsets: Ints, documents: int) -> Iterator[tuple[int, int]]:
         last = min(max(last, first + 1), queries)
         yield first, last
         first = last
+
+
+def table_ranges(offsets: Ints, columns: int) -> Iterator[tuple[int, int]]:
+    """Ranges of queries whose documents times columns are about `CELLS`.
+
+    Tables of documents and ranks that are only summed up need never be there for all queries.
+
+    >>> list(table_ranges(np.array([0, 2, 3, 9, 10]), CELLS // 4))
+    [(0, 2), (2, 3), (3, 4)]
+    """
+    return query_ranges(offsets, max(CELLS // columns, 1))
 
 
 def halve_queries(offsets: Ints, documents: int) -> list[tuple[int, int]]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from saferank._core import flat
 from saferank._core.flat import Floats, Ints
@@ -95,3 +98,13 @@ class Evidence:
             shown=of(self.shown),
             labels=of(self.labels),
         )
+
+    def blocks(self) -> Iterator[tuple[slice, Evidence]]:
+        """Some queries at a time: where their documents are, and what the log says of them.
+
+        Tables of all documents and ranks then need never be there at once.
+        """
+        counts = self.counts
+        for first, last in flat.table_ranges(counts.offsets, counts.ranks):
+            documents = slice(int(counts.offsets[first]), int(counts.offsets[last]))
+            yield documents, self.subset(np.arange(first, last))

@@ -49,6 +49,7 @@ def choose_weights(
     quantile: float,
     *,
     start: Multipliers | None = None,
+    out: Floats | None = None,
 ) -> tuple[Floats, Multipliers]:
     """The weights v (documents x ranks) of the smallest bound that is to be expected.
 
@@ -62,6 +63,8 @@ def choose_weights(
         How many standard errors the bound adds (z).
     start
         Multipliers of a problem like this one; fewer steps are then enough.
+    out
+        Documents x ranks whose values are no longer needed: weights of many documents lie there.
 
     Returns
     -------
@@ -76,7 +79,9 @@ def choose_weights(
     places, sample = prospect.sample
     few = replace(first, theta=first.theta[places])
     some, settled = _settle(loss[places], sample, bias, quantile, few)
-    weights, chosen = np.zeros_like(prospect.shown), replace(settled, theta=first.theta)
+    weights = np.empty_like(prospect.shown) if out is None else out
+    weights.fill(0.0)
+    chosen = replace(settled, theta=first.theta)
     if some.any():
         solve_documents(loss, prospect, bias, chosen, weights)
     return weights, chosen

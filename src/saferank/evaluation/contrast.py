@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from saferank._core import flat
@@ -61,6 +62,11 @@ class Contrast:
         return Contrast(
             self.omega[documents], self.omega0[documents], self.evidence.subset(queries)
         )
+
+    def blocks(self) -> Iterator[Contrast]:
+        """The same some queries at a time, without rows."""
+        for documents, evidence in self.evidence.blocks():
+            yield Contrast(self.omega[documents], self.omega0[documents], evidence)
 
     def against(self, omega0: Floats) -> Contrast:
         """Production in the new policy's place, compared with something else."""

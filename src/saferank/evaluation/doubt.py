@@ -134,6 +134,8 @@ class _Shares:
         self.unbounded = self._unbounded()
         self._certain: dict[float, float] = {}
         self._starts: dict[float, Multipliers] = {}
+        # tables of all documents and ranks are taken again: fresh pages cost more than the sums
+        self._weights, self._before, self._mixed = (np.empty_like(loss.shown) for _ in range(3))
 
     def at(self, doubt: float) -> float:
         """What is certain with a doubt, whatever doubts are asked for besides."""
@@ -175,24 +177,28 @@ class _Shares:
         """
         bias = self.loss.bias(doubt)
         start = self._starts.get(max((each for each in DOUBTS if each < doubt), default=-1.0))
-        certain, before, spare = 0.0, np.zeros_like(self.loss.shown), -self.allowed
+        certain, spare = 0.0, -self.allowed
+        self._before.fill(0.0)
         for share in self.tested:
-            weights, start = self.loss.weights(share, doubt, start)
+            weights, start = self.loss.weights(share, doubt, start, self._weights)
             self._starts.setdefault(doubt, start)
             excess = self.loss.upper(share, bias, weights) - self.allowed
             if excess > 0:
-                weights -= before
-                between = partial(self._between, bias, (certain, share), (before, weights))
+                weights -= self._before
+                between = partial(self._between, bias, (certain, share), weights)
                 return certain + _crossing(between, spare, excess) * (share - certain)
-            certain, before, spare = share, weights, excess
+            certain, spare = share, excess
+            self._weights, self._before = self._before, weights
         return certain
 
     def _between(
-        self, bias: BiasSet, shares: tuple[float, float], line: tuple[Floats, Floats], at: float
+        self, bias: BiasSet, shares: tuple[float, float], change: Floats, at: float
     ) -> float:
         """What the bound exceeds on the line from one share's weights, by its change, to others."""
-        (low, high), (weights, change) = shares, line
-        return self.loss.upper(low + at * (high - low), bias, weights + at * change) - self.allowed
+        low, high = shares
+        np.multiply(change, at, out=self._mixed)
+        self._mixed += self._before
+        return self.loss.upper(low + at * (high - low), bias, self._mixed) - self.allowed
 
     def _unbounded(self) -> float:
         """The share for any user behaviour: of these queries, where production is known exactly."""

@@ -114,11 +114,18 @@ class DoubtedLoss:
         return BiasSet.around(self.evidence.click_model, doubt, per_document=self.per_document)
 
     def weights(
-        self, kappa: float, doubt: float, start: Multipliers | None = None
+        self,
+        kappa: float,
+        doubt: float,
+        start: Multipliers | None = None,
+        out: Floats | None = None,
     ) -> tuple[Floats, Multipliers]:
-        """The weights of clicks that promise the smallest bound, by predictions alone."""
+        """The weights of clicks that promise the smallest bound, by predictions alone.
+
+        They may lie in `out`, documents x ranks, whose values are lost.
+        """
         loss, quantile = kappa * self.omega0 - self.omega, float(normal_quantile(self.tail))
-        return choose_weights(loss, self.prospect, self.bias(doubt), quantile, start=start)
+        return choose_weights(loss, self.prospect, self.bias(doubt), quantile, start=start, out=out)
 
     def worst(self, kappa: float) -> float:
         """The loss for any user behaviour: the certificate's mean curve, no click asked."""

@@ -16,19 +16,14 @@ bounded, with a variance of at least what the click model expects for any releva
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from operator import itemgetter
 from typing import Any
 
-import numpy as np
-
-from saferank._core import flat
-from saferank._core.flat import Floats
 from saferank._core.tails import normal_quantile
 from saferank.errors import require
-from saferank.estimators.session_form import SessionScore
+from saferank.evaluation.clipped import ClippedWeights, promised
 from saferank.evaluation.contrast import Contrast
 from saferank.evaluation.intervals import Interval, QueryScores, interval
-from saferank.evaluation.measuring import measured_scores
-from saferank.evaluation.sessions import session_moments
 
 CLIPS = (1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 CLIP = 10.0
@@ -103,7 +98,7 @@ def lower_bound(
     require(clip is None or clip > 0, "clip", "positive", clip)
     tail = 1 - confidence
     most = choose_clip(contrast, tail) if clip is None else float(clip)
-    terms = _Clipped(contrast, most)
+    terms = ClippedWeights(contrast, most)
     centre = interval(terms.scores("low"), method, 1 - 2 * tail, seed=seed)
     return LowerBound(
         lower=centre.lower,
@@ -128,7 +123,7 @@ def clipped_interval(
     The estimate believes the predictions for what clipping leaves over; the interval does not, and
     reaches from the lower bound of what that may be to the upper one.
     """
-    terms = _Clipped(contrast, clip)
+    terms = ClippedWeights(contrast, clip)
     low, middle, high = (
         interval(terms.scores(rest), method, confidence, seed=seed)
         for rest in ("low", "middle", "high")
@@ -143,91 +138,13 @@ def bound_scores(
 
     For intervals of several candidates at once.
     """
-    terms = _Clipped(contrast, choose_clip(contrast, tail))
+    terms = ClippedWeights(contrast, choose_clip(contrast, tail))
     return terms.scores("low"), terms.scores("middle"), terms.scores("high")
-
-
-class _Clipped:
-    """The weights v, and what they leave over, for one largest weight."""
-
-    def __init__(self, contrast: Contrast, clip: float) -> None:
-        self.rows, self.evidence, self.loss = contrast.rows, contrast.evidence, contrast.loss
-        self._between: Floats | None = None
-        evidence, loss = self.evidence, self.loss
-        rho = evidence.propensities.rho
-        ratio = np.divide(loss, rho, out=np.zeros_like(loss), where=rho > 0)
-        self.v = np.clip(ratio, -clip, clip)
-        self.covered = rho * self.v
-        self.predicted = (
-            np.zeros_like(loss) if evidence.predictions is None else evidence.predictions
-        )
-        left = loss - self.covered
-        self.rest = {
-            "low": np.maximum(0.0, left),
-            "middle": left * self.predicted,
-            "high": np.minimum(0.0, left),
-        }
-
-    def _traffic(self, values: Floats) -> float:
-        counts = self.evidence.counts
-        share = counts.sessions / max(counts.total, 1)
-        return float(share @ flat.query_sums(values, counts.offsets))
-
-    def scores(self, rest: str) -> QueryScores:
-        """The difference (not the loss) as a mean of what sessions say, per query."""
-        click_model, counts = self.evidence.click_model, self.evidence.counts
-        expected = click_model.alpha * self.predicted[:, None] + click_model.beta
-        v = self.v[:, None]
-        base = -flat.query_sums(self.rest[rest] + self.covered * self.predicted, counts.offsets)
-        score = SessionScore(base, v * expected, -v * (1 - expected))
-        measured = measured_scores(score, -self.loss, self.evidence, "ranks")
-        if self.rows is not None:
-            measured = self._by_sessions(score, measured)
-        return replace(measured, least_variance=self.variance())
-
-    def _by_sessions(self, score: SessionScore, measured: QueryScores) -> QueryScores:
-        """With the variance between sessions: what is left over is a constant of the query."""
-        counts = self.evidence.counts
-        if self._between is None:
-            assert self.rows is not None
-            self._between = session_moments(*self.rows, counts, [score], [measured])[0].variance
-        variance = np.where(counts.sessions > 1, self._between, measured.variance)
-        return replace(measured, variance=variance, variance_from="sessions")
-
-    def centre(self) -> float:
-        """The mean of the lower bound's score if the predictions are right."""
-        return -self._traffic(self.rest["low"] + self.covered * self.predicted)
-
-    def withheld(self) -> float:
-        """What the bound gives away beside sampling error, by the predictions."""
-        return self._traffic(self.rest["low"] - self.rest["middle"])
-
-    def variance(self) -> float:
-        r"""Variance of one session's score, for the worse of R = 0 and R = 1 of each document.
-
-        :math:`\sum_k P_0(d, k)\,\mathbb{E}(c_k - m_k)^2` with :math:`m = \alpha\hat R + \beta`;
-        the square is linear in the click probability, so that one of the two is the largest.
-        """
-        click_model, counts = self.evidence.click_model, self.evidence.counts
-        sessions = flat.repeat_per_document(counts.sessions, counts.offsets)[:, None]
-        shown = self.evidence.shown
-        if shown is None:
-            shown = counts.impressions / np.maximum(sessions, 1)
-        m = click_model.alpha * self.predicted[:, None] + click_model.beta
-        worst = np.zeros(counts.documents)
-        for p in (click_model.beta, click_model.alpha + click_model.beta):
-            worst = np.maximum(worst, (shown * (p * (1 - 2 * m) + m**2)).sum(axis=1))
-        return self._traffic(self.v**2 * worst)
 
 
 def choose_clip(contrast: Contrast, tail: float) -> float:
     """The largest weight that promises the best bound, by impressions and predictions alone."""
     if contrast.evidence.predictions is None:
         return CLIP
-
-    def promised(clip: float) -> float:
-        terms = _Clipped(contrast, clip)
-        error = np.sqrt(terms.variance() / max(contrast.evidence.counts.total, 1))
-        return float(terms.centre() - normal_quantile(tail) * error)
-
-    return max(CLIPS, key=promised)
+    bounds = promised(contrast, CLIPS, float(normal_quantile(tail)))
+    return max(zip(CLIPS, bounds, strict=True), key=itemgetter(1))[0]

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from saferank._core import flat
+from saferank._core.flat import Floats
 from saferank._core.names import part_name
 from saferank.clicks import ClickModel
 from saferank.counts import Counts
@@ -20,7 +21,7 @@ from saferank.estimators.propensities import by_policy
 from saferank.evaluation.contrast import Contrast
 from saferank.evaluation.controls import joint_scores
 from saferank.evaluation.intervals import Interval, QueryScores, interval
-from saferank.evaluation.measuring import Variance, measured_scores
+from saferank.evaluation.measuring import Said, Variance, measured_scores, variance_bound
 from saferank.evaluation.scored_policies import (
     Deployed,
     Policy,
@@ -202,14 +203,46 @@ def evaluate_exposures(
 
     The control variate is that of the difference, in all three.
     """
-    omega, omega0, evidence = contrast.omega, contrast.omega0, contrast.evidence
-    scores = joint_scores(omega, omega0, evidence, estimator, control)
-    measured = [
-        measured_scores(score, exposure, evidence, variance)
-        for score, exposure in zip(scores, (omega, omega0, omega - omega0), strict=True)
-    ]
-    if contrast.rows is not None:
-        measured = session_moments(*contrast.rows, evidence.counts, scores, measured)
-    new, production, difference = measured
+    new, production, difference = _measured(contrast, estimator, control, variance)
     name = estimator if isinstance(estimator, str) else part_name(estimator)
     return Evaluation(new, production, difference, name, control, contrast.support())
+
+
+def _measured(
+    contrast: Contrast, estimator: EstimatorLike, control: str, variance: Variance
+) -> list[QueryScores]:
+    """Scores of new, production and difference."""
+    evidence, exposures = contrast.evidence, _exposures(contrast)
+    if control == "none" and isinstance(estimator, str) and contrast.rows is None:
+        return _measured_apart(contrast, estimator, variance)
+    scores = joint_scores(contrast.omega, contrast.omega0, evidence, estimator, control)
+    measured = [
+        measured_scores(score, exposure, evidence, variance)
+        for score, exposure in zip(scores, exposures, strict=True)
+    ]
+    if contrast.rows is None:
+        return measured
+    return session_moments(*contrast.rows, evidence.counts, scores, measured)
+
+
+def _measured_apart(contrast: Contrast, estimator: str, variance: Variance) -> list[QueryScores]:
+    """The same some queries at a time, where none of them has a say in what others say."""
+    said: list[list[Said]] = [[], [], []]
+    bases: list[list[Floats]] = [[], [], []]
+    for part in contrast.blocks():
+        scores = joint_scores(part.omega, part.omega0, part.evidence, estimator, "none")
+        for number, score in enumerate(scores):
+            said[number].append(Said.of(score, part.evidence.counts, variance))
+            bases[number].append(score.base)
+    return [
+        Said.join(own).scores(
+            np.concatenate(base), contrast.evidence.counts,
+            variance_bound(exposure, contrast.evidence),
+        )
+        for own, base, exposure in zip(said, bases, _exposures(contrast), strict=True)
+    ]  # fmt: skip
+
+
+def _exposures(contrast: Contrast) -> tuple[Floats, Floats, Floats]:
+    """Of the new policy, of production, and their difference."""
+    return contrast.omega, contrast.omega0, contrast.omega - contrast.omega0

@@ -55,13 +55,17 @@ def support_of(omega: Floats, evidence: Evidence) -> Support:
     r"""Effective sessions by the weights :math:`W = \sum_d (\omega/\rho_0)\alpha_{k(d)}`."""
     counts = evidence.counts
     share = counts.sessions / max(counts.total, 1)
-    control, _ = control_variate(evidence, omega)
+    weights = [
+        _moments(control_variate(part, omega[documents])[0], part.counts)
+        for documents, part in evidence.blocks()
+    ]
+    means, spread = (np.concatenate(own) for own in zip(*weights, strict=True))
     per_document = flat.repeat_per_document(share, counts.offsets) * omega
     total = float(per_document.sum())
     lost = float(per_document[evidence.propensities.rho <= 0].sum())
     return Support(
         sessions=counts.total,
-        effective=effective_sessions(control, counts),
+        effective=_effective(means, spread, counts),
         share=1 - lost / total if total > 0 else 0.0,
         unsupported=lost,
     )
@@ -73,8 +77,18 @@ def effective_sessions(weights: SessionScore, counts: Counts) -> float:
     Ranks are taken apart: the square of a session's W is its mean squared plus the variances of
     its ranks.
     """
+    return _effective(*_moments(weights, counts), counts)
+
+
+def _moments(weights: SessionScore, counts: Counts) -> tuple[Floats, Floats]:
+    """Mean and variance of the weights of each query's sessions."""
+    return weights.means(counts), np.maximum(
+        rank_covariances(weights, weights, counts).sum(axis=1), 0.0
+    )
+
+
+def _effective(means: Floats, spread: Floats, counts: Counts) -> float:
+    """How many sessions weights are worth by what is known of each query."""
     share = counts.sessions / max(counts.total, 1)
-    means = weights.means(counts)
-    spread = np.maximum(rank_covariances(weights, weights, counts).sum(axis=1), 0.0)
     mean, square = float(share @ means), float(share @ (means**2 + spread))
     return counts.total * mean**2 / square if square > 0 else 0.0

@@ -40,6 +40,8 @@ LIGHTGBM = "lightgbm"
 """The method of a ranker that is a LightGBM file."""
 FORMAT = 3
 """Format 1 has no names of features: it knows them by number. Up to 2, provenance is `card`."""
+TOGETHER = 8192
+"""Documents that are scaled and scored together, about."""
 REGRESSION = "regression"
 """Folder of the regression within a ranker's."""
 FILES = (
@@ -146,10 +148,10 @@ class Ranker:
 
     def _own_scores(self, features: Features, offsets: Ints) -> Floats:
         """The scorer's, some queries at a time: scaled features are never all there."""
-        if len(features) <= storage.ROWS:
+        if len(features) <= TOGETHER:
             return self.scorer.scores(self.scaling.apply(features, offsets))
         scores = np.empty(len(features))
-        for first, last in query_ranges(offsets, storage.ROWS):
+        for first, last in query_ranges(offsets, TOGETHER):
             cuts = offsets[first : last + 1]
             rows = slice(int(cuts[0]), int(cuts[-1]))
             scores[rows] = self.scorer.scores(self.scaling.apply(features[rows], cuts - cuts[0]))

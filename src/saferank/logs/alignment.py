@@ -253,12 +253,13 @@ class _Tables:
         """Every column of the cells, documents x ranks, filled some cells at a time.
 
         Recorded propensities stand under the name of their inverse; 0 where nothing was shown.
+        Cells come by document: columns that lie in files are then filled page after page.
         """
         names = [name for name in cells.columns if name not in ("document", "rank")]
         shape = self.items.documents, top
         kinds = {name: np.float64 if name == INVERSE else np.int64 for name in names}
         filled: dict[str, Any] = {name: np.zeros(shape, kinds[name]) for name in names}
-        for batch in self.engine.batches(cells, _CELLS):
+        for batch in self.engine.batches(cells.order_by("document"), _CELLS):
             place = np.asarray(batch["document"]), np.asarray(batch["rank"]) - 1
             columns = {name: np.asarray(batch[name]) for name in names}
             if INVERSE in columns:

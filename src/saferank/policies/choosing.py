@@ -259,29 +259,13 @@ def pooled_p_value(counts: Counts, scores: Floats) -> float:
     Of each rank and place: how often a document of that place was shown there, less the expected
     number, over its standard deviation; the smallest p-value times their number (Bonferroni).
     """
-    probability = rank_probabilities(scores, counts.ranks, counts.offsets)
-    order = np.lexsort((-scores, flat.query_of(counts.offsets)))
-    place = np.empty(scores.size, dtype=np.int64)
-    place[order] = np.arange(scores.size) - flat.repeat_per_document(
-        counts.offsets[:-1], counts.offsets
-    )
-    place = np.minimum(place, 2 * counts.ranks)
-    at_rank = flat.repeat_per_document(
-        flat.query_sums(counts.impressions, counts.offsets), counts.offsets
-    )
-    # documents of one query that share the last place are one cell of it
-    key = flat.query_of(counts.offsets) * (2 * counts.ranks + 1) + place
-    cells, index = np.unique(key, return_inverse=True)
-    chance = np.zeros((cells.size, counts.ranks))
-    np.add.at(chance, index, probability)
-    shown = np.zeros((cells.size, counts.ranks))
-    shown[index] = at_rank
-    cell_place = cells % (2 * counts.ranks + 1)
     places = 2 * counts.ranks + 1
-    observed, expected, variance = np.zeros((3, places, counts.ranks))
-    np.add.at(observed, place, counts.impressions)
-    np.add.at(expected, cell_place, shown * chance)
-    np.add.at(variance, cell_place, shown * chance * (1 - np.minimum(chance, 1)))
+    sums = np.zeros((3, places, counts.ranks))
+    for first, last in flat.table_ranges(counts.offsets, counts.ranks):
+        cuts = counts.offsets[first : last + 1]
+        own = slice(int(cuts[0]), int(cuts[-1]))
+        _add_places(counts.impressions[own], scores[own], cuts - cuts[0], sums)
+    observed, expected, variance = sums
     tested = variance >= _LEAST
     if not tested.any():
         return 1.0
@@ -289,3 +273,23 @@ def pooled_p_value(counts: Counts, scores: Floats) -> float:
     # half a session for the continuity of a count
     corrected = np.maximum(surprise - 0.5 / np.sqrt(variance[tested]), 0.0)
     return float(min(1.0, 2 * normal_tail(corrected.max()) * int(tested.sum())))
+
+
+def _add_places(impressions: Ints, scores: Floats, offsets: Ints, sums: Floats) -> None:
+    """Add what was shown of some queries at each place and rank, its expectation and variance."""
+    observed, expected, variance = sums
+    places, ranks = observed.shape
+    order = np.lexsort((-scores, flat.query_of(offsets)))
+    place = np.empty(scores.size, dtype=np.int64)
+    place[order] = np.arange(scores.size) - flat.repeat_per_document(offsets[:-1], offsets)
+    place = np.minimum(place, places - 1)
+    at_rank = flat.repeat_per_document(flat.query_sums(impressions, offsets), offsets)
+    # documents of one query that share the last place are one cell of it
+    cells, index = np.unique(flat.query_of(offsets) * places + place, return_inverse=True)
+    chance = np.zeros((cells.size, ranks))
+    np.add.at(chance, index, rank_probabilities(scores, ranks, offsets))
+    shown = np.zeros((cells.size, ranks))
+    shown[index] = at_rank
+    np.add.at(observed, place, impressions)
+    np.add.at(expected, cells % places, shown * chance)
+    np.add.at(variance, cells % places, shown * chance * (1 - np.minimum(chance, 1)))
