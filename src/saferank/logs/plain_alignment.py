@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from saferank._core import flat
+from saferank._core.arrow_arrays import from_arrow, texts, whole_numbers
 from saferank._core.flat import Array, Ints
 from saferank.counts.arrays import MOST_RANKS, Counts
 from saferank.counts.count_table import CountTable
@@ -137,7 +138,7 @@ def _whole(column: pa.ChunkedArray) -> Ints | None:
     """Whole numbers from 0 to `MOST_EACH`."""
     if column.null_count or pa.types.is_uint64(column.type):
         return None
-    values = column.to_numpy().astype(np.int64)
+    values = from_arrow(column).astype(np.int64)
     return values if values.min() >= 0 and values.max() <= MOST_EACH else None
 
 
@@ -171,9 +172,9 @@ def _index(column: pa.ChunkedArray, ids: Array) -> Ints | None:
     whole = pa.types.is_integer(column.type) and not pa.types.is_uint64(column.type)
     if not (is_text(column.type) if text else whole and ids.dtype.kind == "i"):
         return None
-    among = pa.array(ids, pa.large_string() if text else pa.int64())
+    among = texts(ids) if text else whole_numbers(ids)
     places = pc.index_in(column.cast(among.type), value_set=among)
-    return None if places.null_count else places.to_numpy().astype(np.int64)
+    return None if places.null_count else from_arrow(places).astype(np.int64)
 
 
 def _sessions(rows: _Rows, queries: int, top: int) -> tuple[Ints, Ints] | None:

@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from saferank._core.arrow_arrays import from_arrow
+from saferank._core.arrow_arrays import texts as arrow_texts
 from saferank._core.flat import Array
 from saferank.data.features import Feature, Kind
 from saferank.data.frames import is_text, plain_array
@@ -23,10 +25,10 @@ from saferank.data.ranking import Features
 MANY_TEXTS: Final = 1000
 """A column with more different texts than this, and than half of its rows, is no category."""
 TOO_MANY_TEXTS: Final = 20_000
-NULLS: Final = pa.array(pyarrow.csv.ConvertOptions().null_values, pa.string())
+NULLS: Final = arrow_texts(pyarrow.csv.ConvertOptions().null_values)
 """Spellings of a missing number, boolean or date; "" among them."""
 _DAY: Final = 86_400_000_000  # microseconds
-_TRUTHS: Final = pa.array(["true", "false"], pa.large_string())
+_TRUTHS: Final = arrow_texts(["true", "false"])
 
 Refuse = Callable[[int, str, object], None]
 """Called with the first bad row of a batch, what was expected there, and what came."""
@@ -125,7 +127,7 @@ class _Categories:
         texts = encoded.dictionary.to_pylist()
         local = [self.numbers.setdefault(t, len(self.numbers)) if t else -1 for t in texts]
         numbers = np.array([*local, -1], dtype=np.int64)
-        codes = numbers[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+        codes = numbers[from_arrow(encoded.indices.fill_null(-1))]
         counted = np.bincount(codes[codes >= 0], minlength=len(self.numbers))
         counted[: self.counts.size] += self.counts
         self.counts = counted
@@ -161,8 +163,7 @@ def floats(column: pa.Array) -> Array:
         column = _without_blanks(column).cast(pa.float64(), safe=False)
     if column.null_count:
         column = column.fill_null(np.nan)
-    numbers: Array = column.to_numpy(zero_copy_only=False)
-    return numbers
+    return from_arrow(column)
 
 
 def _without_blanks(column: pa.Array) -> pa.Array:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from saferank._core.arrow_arrays import from_arrow
 from saferank.data.features import Kind
 from saferank.data.items.column_readers import NULLS, parse_times
 from saferank.errors import InputError
@@ -37,14 +38,14 @@ class _Seen:
 
     def look(self, column: pa.Array, first_row: int) -> None:
         """Take a batch into account."""
-        missing = pc.is_in(column, NULLS)
+        missing = pc.is_in(column, NULLS.cast(column.type))
         texts = column.filter(pc.invert(missing))
         if not len(texts):  # tells nothing, and `pc.all` of nothing is null
             return
         number = pc.match_substring_regex(texts, _NUMBER)
         if self.odd is None and not pc.all(number).as_py():
-            place = int(np.argmin(number.to_numpy(zero_copy_only=False)))
-            row = np.flatnonzero(~missing.to_numpy(zero_copy_only=False))[place]
+            place = int(np.argmin(from_arrow(number)))
+            row = np.flatnonzero(~from_arrow(missing))[place]
             self.odd = first_row + int(row), texts[place].as_py()
         self.filled += len(texts)
         self.numbers += pc.sum(number).as_py() or 0

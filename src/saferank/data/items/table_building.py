@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from saferank._core import storage
+from saferank._core.arrow_arrays import from_arrow
 from saferank._core.flat import Array, Ints
 from saferank.data.features import Feature, FeatureSchema
 from saferank.data.frames import is_text, plain_array
@@ -55,9 +56,11 @@ class TableBuilder:
         elif not is_text(kind):
             rule = "a column of strings or whole numbers"
             require(False, f"{self.layout.table}: {name}", rule, str(kind))
-        empty = column.is_null().to_numpy(zero_copy_only=False)
-        if not pa.types.is_integer(kind):
-            empty = empty | pc.equal(column, "").fill_null(True).to_numpy(zero_copy_only=False)
+        if pa.types.is_integer(kind):
+            empty = from_arrow(column.is_null())
+        else:
+            letters = pc.binary_length(column)
+            empty = from_arrow(letters.fill_null(0) if letters.null_count else letters) == 0
         if empty.any():
             self._refuse(int(np.argmax(empty)), f"an id in column `{name}`", None)
         return column
@@ -84,7 +87,8 @@ class TableBuilder:
 
     def _lists(self, column: pa.Array) -> Features:
         column = column.cast(pa.large_list(column.type.value_type))
-        lengths = pc.list_value_length(column).fill_null(-1).to_numpy(zero_copy_only=False)
+        listed = pc.list_value_length(column)
+        lengths = from_arrow(listed.fill_null(-1) if listed.null_count else listed)
         width = self.features.width if self.rows else int(lengths[0])
         ragged = (lengths != width) | (lengths < 0)
         if ragged.any():
@@ -182,7 +186,7 @@ def _documents(parts: list[pa.Array], spelled: bool) -> tuple[Ints, Array | None
     parts.reverse()
     while parts:
         part = parts.pop()
-        numbers[row : row + len(part)] = part.to_numpy()
+        numbers[row : row + len(part)] = from_arrow(part)
         row += len(part)
     return numbers, None
 
@@ -193,11 +197,11 @@ def _encoded(parts: list[pa.Array], spelled: bool) -> tuple[Ints, Array]:
     codes = np.empty(len(encoded), dtype=np.int64)
     row = 0
     for chunk in encoded.chunks:
-        codes[row : row + len(chunk)] = chunk.indices.to_numpy()
+        codes[row : row + len(chunk)] = from_arrow(chunk.indices)
         row += len(chunk)
     distinct = encoded.chunk(encoded.num_chunks - 1).dictionary
     if pa.types.is_integer(distinct.type):
-        return codes, distinct.to_numpy()
+        return codes, from_arrow(distinct)
     check_texts(distinct)
     if spelled:
         ids, _ = from_words(np.array([word.encode() for word in distinct.to_pylist()]))
