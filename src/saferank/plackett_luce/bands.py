@@ -21,7 +21,7 @@ from saferank._core.flat import Floats
 from saferank._core.kernels import kernel
 from saferank.plackett_luce import lanes
 
-_FEW = 6
+FEW = 6
 """Ranks below which a narrower band would not pay for finding it."""
 
 _MARGIN = 1e-3
@@ -66,7 +66,7 @@ def band(rates: Floats, documents: int, half: float, ranks: int, tolerance: floa
     `rates` are those at the centre of the block, which reaches from exp(-half) to exp(half) times
     that. No counts: all `ranks` are taken before the block begins.
     """
-    if ranks <= _FEW:
+    if ranks <= FEW:
         return ranks, False
     tail = -math.log(_MARGIN * tolerance)
     early, missing = _expected(rates, math.exp(-half))

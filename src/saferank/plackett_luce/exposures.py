@@ -101,16 +101,36 @@ def _add_chunk(space: Space, time: Any, sweep: Sweep, start: int, stop: int) -> 
 
 
 @kernel
+def _add_late(
+    weights: Floats, space: Space, documents: int, present: int, counts: int, at: Any
+) -> None:
+    r"""Add one block's share to the exposures of documents that come much later than all others.
+
+    They change nothing for those, and each has :math:`x_d \sum_a \text{pre}[a]\, w_a`, as small
+    as it may be, with the prefix of all that are present.
+    """
+    work, (time, weight) = space.work, at
+    level = lanes.fill(0.0)
+    for a in range(counts):
+        w = lanes.fill(bands.weight_of(weights, documents, a, False))
+        level = lanes.multiply_add(lanes.load(work, space.pre + a * W), w, level)
+    share = lanes.total(weight * time * level)
+    work[space.rates + present] = work[space.beside]
+    for place in range(present, documents):
+        work[space.sums + place] += share * work[space.rates + place]
+
+
+@kernel
 def _of_query(scores: Floats, weights: Floats, grid: Grid, space: Space) -> None:
     """Fill the sums of a space with the exposures of a query."""
     documents, work = scores.size, space.work
     most = min(weights.size, documents)
     plan = race.begin(scores, most, grid, space)
     for block in range(plan.blocks):
-        counts, missing, time, weight = race.look(space, plan, block, documents, most)
+        counts, missing, present, time, weight = race.look(space, plan, block, documents, most)
         if counts == 0:
             continue
-        sweep = race.make_sweep(documents, counts * W, missing)
+        sweep = race.make_sweep(present, counts * W, missing)
         pairs, chunk, size = sweep.pairs, sweep.chunk, sweep.size
         last = (pairs - 1) // chunk
         for a in range(counts):
@@ -123,6 +143,8 @@ def _of_query(scores: Floats, weights: Floats, grid: Grid, space: Space) -> None
             end = space.v + (stop - start) * size
             race.copy(work, space.ends + number * size, work, end, size)
             _add_chunk(space, time, sweep, start, stop)
+        if present < documents:
+            _add_late(weights, space, documents, present, counts, (time, weight))
 
 
 @parallel_kernel

@@ -190,22 +190,23 @@ def _centre(slopes: Floats, space: Space) -> None:
     low, high = slopes[0], slopes[0]
     for slope in slopes:
         low, high = min(low, slope), max(high, slope)
-    for d in range(race.padded_length(slopes.size)):
-        centred = slopes[d] - (low / 2 + high / 2) if d < slopes.size else 0.0
-        space.work[space.slope + d] = centred
+    for place in range(race.space_length(slopes.size)):
+        own = slopes[race.member(space, place)] if place < slopes.size else 0.0
+        space.work[space.slope + place] = own - (low / 2 + high / 2)
 
 
 @kernel
-def _of_query(scores: Floats, weights: Floats, grid: Grid, space: Space) -> None:
-    """Fill the sums of a space, whose slopes are given, with the gradient of a query."""
+def _of_query(scores: Floats, weights: Floats, slopes: Floats, grid: Grid, space: Space) -> None:
+    """Fill the sums of a space with the gradient of a query."""
     documents, work = scores.size, space.work
     most = min(weights.size, documents)
     plan = race.begin(scores, most, grid, space)
+    _centre(slopes, space)
     for block in range(plan.blocks):
-        counts, missing, time, weight = race.look(space, plan, block, documents, most)
+        counts, missing, present, time, weight = race.look(space, plan, block, documents, most)
         if counts == 0:
             continue
-        sweep = race.make_sweep(documents, counts * _BOTH, missing)
+        sweep = race.make_sweep(present, counts * _BOTH, missing)
         pairs, chunk, size = sweep.pairs, sweep.chunk, sweep.size
         last = (pairs - 1) // chunk
         for a in range(counts):
@@ -241,8 +242,7 @@ def _of_queries(
         first, last = offsets[query], offsets[query + 1]
         if last > first:
             grid = nodes.grid_of(grids, last - first)
-            _centre(slopes[first:last], space)
-            _of_query(scores[first:last], weights, grid, space)
+            _of_query(scores[first:last], weights, slopes[first:last], grid, space)
             race.copy_sums(space, gradient, first, last)
 
 

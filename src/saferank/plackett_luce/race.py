@@ -33,6 +33,11 @@ SEEN = 3 * W
 
 _KEPT_LANES = 6144  # of 64 bytes, between the two sweeps: within the second-level cache
 _FEWEST_PAIRS = 8
+_FAR = 24.0
+"""Scores this far apart are worth sorting."""
+LEVELS = 64
+"""Of scores, from the highest down; all that are lower are of the last one."""
+_LEVEL = 4.0
 _ARRIVED = 60.0  # exp(-60) is as good as 0, and exact zeros are faster than the tiniest numbers
 
 
@@ -48,6 +53,12 @@ class Space(NamedTuple):
     slope: int
     sums: int
     """Of each document, over all blocks of nodes: what is computed."""
+    members: int
+    """Which document stands at each place: they are sorted where scores are far apart."""
+    levels: int
+    """How many documents have scores of a level or higher, where they are sorted by levels."""
+    beside: int
+    """The rate at the place beside an odd document, which is another's where some are left out."""
     times: int
     pre: int
     seen: int
@@ -68,6 +79,9 @@ class Plan(NamedTuple):
     """A document whose rate times t is less has no share in exposures worth counting,"""
     early: float
     """and one for which it is more has arrived."""
+    sorted: bool
+    """Whether documents are sorted by levels of their scores, so that those without a share yet
+    come last and can be left out."""
 
 
 class Sweep(NamedTuple):
@@ -94,6 +108,12 @@ def room(count: int) -> Floats:
 def padded_length(documents: int) -> int:
     """Documents and as many more as fill the last eight."""
     return (documents + W - 1) // W * W
+
+
+@kernel
+def space_length(documents: int) -> int:
+    """The same with at least one more, which an odd document is paired with."""
+    return padded_length(documents + 1)
 
 
 @kernel
@@ -124,16 +144,21 @@ def make_sweep(documents: int, size: int, missing: bool) -> Sweep:
 @kernel
 def make_space(documents: int, state: int) -> Space:
     """Space for queries of up to so many documents, with up to `state` doubles per sweep."""
-    padded, pairs = padded_length(documents), pairs_of(documents)
+    padded, pairs = space_length(documents), pairs_of(documents)
     kept = max(_KEPT_LANES * W, _FEWEST_PAIRS * (state + 2 * SEEN))
     chunks = (pairs - 1) // max(1, chunk_length(pairs, state)) + 1
-    times = 4 * padded
+    members = 4 * padded
+    levels = members + padded
+    beside = levels + LEVELS
+    times = beside + W
     pre = times + W
     seen = pre + state
     ends = seen + min(kept, pairs * 2 * SEEN)
     v = ends + chunks * state
     work = room(v + min(kept, pairs * state) + state)
-    return Space(work, 0, padded, 2 * padded, 3 * padded, times, pre, seen, ends, v)
+    return Space(
+        work, 0, padded, 2 * padded, 3 * padded, members, levels, beside, times, pre, seen, ends, v
+    )
 
 
 @kernel
@@ -147,26 +172,65 @@ def prepare(scores: Floats, ranks: int, grid: Grid, padded: Floats) -> Plan:
     end = math.log(grid.rho / rest) - last + origin
     window = end + math.exp(nodes.BEND - end) - grid.left
     blocks = math.ceil(window / (grid.step * W))
-    late = 1e-6 * grid.tolerance / scores.size
+    late = 1e-3 * grid.tolerance / scores.size
     early = 20.0 + math.log(scores.size / grid.tolerance)
     step = window / (blocks * W)
-    return Plan(origin, blocks, step, grid.left, grid.tolerance, late, early)
+    far = padded[: scores.size].min() < -_FAR
+    return Plan(origin, blocks, step, grid.left, grid.tolerance, late, early, far)
+
+
+@kernel
+def _level(score: float) -> int:
+    """The level of a score, 0 for the highest."""
+    return int(min(-score / _LEVEL, LEVELS - 1.0))
+
+
+@kernel
+def _sort(space: Space, documents: int) -> None:
+    """Sort scores by their levels, those of one level as they are."""
+    work, scores, sorted_scores = space.work, space.scores, space.rates
+    ends = work[space.levels : space.levels + LEVELS]
+    ends[:] = 0.0
+    for d in range(documents):
+        ends[_level(work[scores + d])] += 1.0
+    start = 0.0
+    for level in range(LEVELS):
+        ends[level], start = start, start + ends[level]
+    for d in range(documents):
+        level = _level(work[scores + d])
+        place = int(ends[level])
+        work[sorted_scores + place] = work[scores + d]
+        work[space.members + place] = d
+        ends[level] += 1.0
+    for place in range(documents):
+        work[scores + place] = work[sorted_scores + place]
 
 
 @kernel
 def begin(scores: Floats, ranks: int, grid: Grid, space: Space) -> Plan:
-    """Prepare a query in a space: its scores, sums of 0."""
-    padded = padded_length(scores.size)
-    for d in range(padded):
-        space.work[space.sums + d] = 0.0
-    return prepare(scores, ranks, grid, space.work[space.scores : space.scores + padded])
+    """Prepare a query in a space: its scores, in their order or sorted, and sums of 0."""
+    work, documents, length = space.work, scores.size, space_length(scores.size)
+    placed = work[space.scores : space.scores + length]
+    plan = prepare(scores, ranks, grid, placed)
+    for place in range(length):
+        work[space.sums + place] = 0.0
+        work[space.members + place] = place
+    if plan.sorted:
+        _sort(space, documents)
+    return plan
+
+
+@kernel
+def member(space: Space, place: int) -> int:
+    """The document at a place."""
+    return int(space.work[space.members + place])
 
 
 @kernel
 def copy_sums(space: Space, target: Floats, first: int, last: int) -> None:
     """target[first:last] = what was computed of a query."""
-    for d in range(last - first):
-        target[first + d] = space.work[space.sums + d]
+    for place in range(last - first):
+        target[first + member(space, place)] = space.work[space.sums + place]
 
 
 @kernel
@@ -206,23 +270,38 @@ def quiet(rates: Floats, documents: int, half: float, plan: Plan) -> bool:
 
 
 @kernel
-def look(space: Space, plan: Plan, block: int, documents: int, ranks: int) -> Any:
-    """Rates at a block of times: how many counts matter, which are counted, times, weights.
+def _present(space: Space, plan: Plan, documents: int, latest: float) -> int:
+    """How many of the first documents can have a share by a log time; all that are not sorted."""
+    if not plan.sorted:
+        return documents
+    level = math.ceil((latest - math.log(plan.late)) / _LEVEL)
+    if level >= LEVELS:
+        return documents
+    return int(space.work[space.levels + max(level, 1) - 1])
 
-    Where no count matters the block adds nothing. Those that only fill up the last pair stay as
-    they are, whatever is counted.
+
+@kernel
+def look(space: Space, plan: Plan, block: int, documents: int, ranks: int) -> Any:
+    """Rates at a block of times: how many counts matter, which are counted, of how many documents.
+
+    And times and weights. Where no count matters the block adds nothing. The document that only
+    fills up the last pair stays as it is, whatever is counted.
     """
-    work, padded = space.work, padded_length(documents)
+    work = space.work
     centre, half, time, weight = block_of_nodes(plan, block, work, space.times)
-    rates = work[space.rates : space.rates + padded]
+    present = _present(space, plan, documents, centre + half)
+    rates = work[space.rates : space.rates + space_length(documents)]
     rates_at(work, space.scores, centre, rates)
     counts, missing = 0, False
-    if not quiet(rates, documents, half, plan):
+    if not quiet(rates, present, half, plan):
         counts, missing = bands.band(rates, documents, half, ranks, plan.tolerance)
-        counts = 2 if counts == 1 else counts
-    for index in range(documents, padded):
-        rates[index] = 1e300 if missing else 0.0
-    return counts, missing, time, weight
+    if missing:
+        present = documents
+    elif counts > 0:
+        counts = max(2, min(counts, present + 1))
+    work[space.beside] = rates[present]
+    rates[present] = 1e300 if missing else 0.0
+    return counts, missing, present, time, weight
 
 
 @kernel
