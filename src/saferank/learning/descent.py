@@ -27,7 +27,7 @@ from saferank.learning.checkpoints import Progress, load_checkpoint, save_checkp
 from saferank.learning.curvature import CURVATURES
 from saferank.learning.shares import Shares
 from saferank.learning.workers import Workers, workers
-from saferank.objectives.goals import Goal, QueryBlock
+from saferank.objectives.goals import Goal, QueryBlock, RiskPenalised
 from saferank.scorers.networks import forward, gradients, one_thread_each, score_all, to_scores
 from saferank.scorers.tensors import write_tensors
 
@@ -140,6 +140,10 @@ class GoalQueries:
     goal: Goal
     base: Floats | None = None
 
+    def goal_has_risk(self) -> bool:
+        """Whether the goal needs to know of all queries what is no sum over them."""
+        return not (isinstance(self.goal, RiskPenalised) and self.goal.risk_weight == 0)
+
     def total(self, scores: Floats, positions: Ints | slice) -> Floats:
         """The scorer's scores of some documents with what they are added to."""
         return scores if self.base is None else scores + self.base[positions]
@@ -202,7 +206,8 @@ class Training:
             if not workers().agree(self.step):
                 raise InputError("`checkpoint` must be a folder that all workers share.")
             if not resumed:
-                self.risks = self._evaluate(self.train)[1]
+                if self.train.goal_has_risk():
+                    self.risks = self._evaluate(self.train)[1]
                 self._validate()
             advance(self.step)
             epoch, order = -1, np.empty(0, dtype=np.int64)

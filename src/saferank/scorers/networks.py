@@ -24,7 +24,8 @@ from saferank._core.storage import release
 from saferank._core.threads import run_all
 from saferank.data.ranking import Features
 from saferank.errors import InputError, require
-from saferank.scorers import feed_forward
+from saferank.scorers import feed_forward, layered
+from saferank.scorers.layered import Linear, Passage
 from saferank.scorers.tensors import read_tensors, write_tensors
 
 ModuleFactory = Callable[[int], nn.Module]
@@ -46,16 +47,6 @@ def make_network(width: int, hidden: Sequence[int], seed: int) -> nn.Module:
                     drawn = rng.uniform(-bound, bound, tuple(parameter.shape))
                     parameter.copy_(torch.from_numpy(drawn))
     return module
-
-
-class Linear(nn.Linear):
-    """torch's layer without values of its own: they are drawn by a seed, or read.
-
-    It has torch's name, as a module's text is part of a ranker's fingerprint.
-    """
-
-    def reset_parameters(self) -> None:
-        """Leave the parameters as they are; torch would draw them from its global generator."""
 
 
 def _layers(width: int, hidden: Sequence[int], device: str) -> nn.Sequential:
@@ -235,19 +226,28 @@ def _in_pieces(call: Callable[[int], Any], pieces: int) -> list[Any]:
     return run_all([partial(work, piece) for piece in range(pieces)])
 
 
-def forward(module: nn.Module, blocks: Sequence[Features]) -> list[Tensor]:
+Output = Tensor | Passage
+"""What a module says of some documents, and how it came about."""
+
+
+def forward(module: nn.Module, blocks: Sequence[Features]) -> list[Output]:
     """Outputs of the module for each block of documents."""
+    layers = layered.layers_of(module)
+    if layers is not None:
+        return _in_pieces(lambda index: layered.run(layers, blocks[index]), len(blocks))
     return _in_pieces(lambda index: _output(module, blocks[index]), len(blocks))
 
 
 def score_all(module: nn.Module, features: Features) -> Floats:
     """What the module says of each document, without a way back to its parameters."""
     scores, starts = np.empty(len(features)), range(0, max(len(features), 1), _ROWS)
+    layers = layered.layers_of(module)
 
     def piece(index: int) -> None:
         # into one array: small results of many pieces would hold on to the memory between them
-        rows = slice(starts[index], starts[index] + _ROWS)
-        scores[rows] = _output(module, features[rows]).cpu().numpy()
+        rows = features[starts[index] : starts[index] + _ROWS]
+        output = _output(module, rows) if layers is None else layered.scores(layers, rows)
+        scores[starts[index] : starts[index] + _ROWS] = output.cpu().numpy()
 
     with torch.inference_mode():
         _in_pieces(piece, len(starts))
@@ -268,15 +268,20 @@ def _device_of(module: nn.Module) -> torch.device:
 
 
 def gradients(
-    module: nn.Module, outputs: Sequence[Tensor], flows: Sequence[Floats]
+    module: nn.Module, outputs: Sequence[Output], flows: Sequence[Floats]
 ) -> list[Tensor]:
     """Of each block, the gradient in all parameters as one vector, from that in its outputs."""
     parameters = [p for p in module.parameters() if p.requires_grad]
+    layers = layered.layers_of(module)
 
     def block(index: int) -> Tensor:
-        flow = torch.from_numpy(flows[index]).to(outputs[index].dtype).to(outputs[index].device)
+        output = outputs[index]
+        if isinstance(output, Passage):
+            assert layers is not None
+            return layered.slopes(layers, output, flows[index])
+        flow = torch.from_numpy(flows[index]).to(output.dtype).to(output.device)
         # the same bits as with `flow` as grad_outputs, for which torch imports sympy
-        total = torch.dot(outputs[index], flow)
+        total = torch.dot(output, flow)
         slopes = torch.autograd.grad(total, parameters, allow_unused=True)
         pairs = zip(slopes, parameters, strict=True)
         return join_parameters([p.new_zeros(p.shape) if g is None else g for g, p in pairs])
@@ -292,6 +297,7 @@ def join_parameters(tensors: Sequence[Tensor]) -> Tensor:
     return torch.cat([tensor.detach().reshape(-1).to(kind) for tensor in tensors]).cpu()
 
 
-def to_scores(output: Tensor) -> Floats:
+def to_scores(output: Output) -> Floats:
     """Outputs as a float64 array."""
-    return output.detach().cpu().numpy().astype(np.float64)
+    tensor = output.output if isinstance(output, Passage) else output
+    return tensor.detach().cpu().numpy().astype(np.float64)
