@@ -26,7 +26,7 @@ from saferank._core import flat
 from saferank.clicks import relevance
 from saferank.estimators.estimator_table import estimator_of
 from saferank.experiments import PRESETS
-from saferank.experiments.jobs import Log, Production, Store, World, production_ranker
+from saferank.experiments.jobs import Log, Production, Store, World, scored_production
 from saferank.experiments.study import fingerprint, open_collection
 from saferank.experiments.study_world import open_scaled
 from saferank.experiments.sweep import one_thread
@@ -71,7 +71,7 @@ def _world(case: Case, folder: Path) -> World:
     collection = open_scaled(address, data, place)
     conditions = replace(PRESETS["quick"].conditions, peak=peak)
     production = Production(address, conditions, seed)
-    ranker = production_ranker(production, collection, Store(place))
+    ranker = scored_production(production, collection, Store(place))
     return World(Log(production, users, sessions), collection, ranker)
 
 

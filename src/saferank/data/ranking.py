@@ -224,7 +224,13 @@ class RankingData:
         return replace(self, features=features, feature_names=None, schema=schema)
 
     def fingerprint(self) -> str:
-        """A short hash of queries, features and labels: which data a ranker was learned from."""
+        """A short hash of queries, features and labels: which data a ranker was learned from.
+
+        It is computed once for arrays that cannot be written, such as mapped files.
+        """
+        known: str | None = self.__dict__.get("_fingerprint")
+        if known is not None:
+            return known
         digest = hashlib.blake2b(digest_size=16)
         for part in (self.offsets, self.features, self.labels):
             if part is not None:
@@ -233,6 +239,9 @@ class RankingData:
                     digest.update(np.ascontiguousarray(piece).data)
         if not self.schema.is_numbered:
             digest.update(json.dumps(self.schema.to_dict()).encode())
+        parts = (self.offsets, self.features, self.labels)
+        if not any(part is not None and part.flags.writeable for part in parts):
+            self.__dict__["_fingerprint"] = digest.hexdigest()
         return digest.hexdigest()
 
     def __repr__(self) -> str:

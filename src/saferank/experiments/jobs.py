@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,12 @@ from saferank.data import Collection, RankingData
 from saferank.errors import InputError, SaferankError
 from saferank.estimators.estimator_table import estimator_of
 from saferank.experiments.study import STUDY_USERS, Conditions
-from saferank.experiments.study_measures import MEASURES, measure
+from saferank.experiments.study_measures import MEASURES, Measuring
 from saferank.experiments.study_world import SCALING, ScoredRanker
 from saferank.learning import METHODS, Ranker, fit_relevance, learn
 from saferank.scorers.networks import NetworkScorer
 
-VERSION = 5
+VERSION = 6
 """Of the results: another version has other addresses, so that old results are never mixed in."""
 LEAST_QUERIES = 5
 """Production is trained on at least this many queries, and stopped by as many."""
@@ -87,12 +87,8 @@ class World:
 
     log: Log
     bare: Collection
-    ranker: Ranker
-
-    @cached_property
-    def production(self) -> ScoredRanker:
-        """Production, with its scores of all parts."""
-        return ScoredRanker.of(self.ranker, self.bare.parts().values())
+    production: ScoredRanker
+    """Production, with its scores of all parts."""
 
     @cached_property
     def collection(self) -> Collection:
@@ -102,6 +98,11 @@ class World:
             for name, part in self.bare.parts().items()
         }
         return replace(self.bare, **parts)
+
+    @cached_property
+    def measuring(self) -> Measuring:
+        """How rankers are measured, with what is known of production."""
+        return Measuring(self.production, self.collection, self.conditions.click_model())
 
     @property
     def conditions(self) -> Conditions:
@@ -251,6 +252,13 @@ def production_ranker(production: Production, collection: Collection, store: Sto
     return Ranker.load(folder)
 
 
+@lru_cache(maxsize=1)
+def scored_production(production: Production, collection: Collection, store: Store) -> ScoredRanker:
+    """A production ranker with its scores of all parts, which all logs that it made share."""
+    ranker = production_ranker(production, collection, store)
+    return ScoredRanker.of(ranker, collection.parts().values())
+
+
 def run_jobs(jobs: Iterable[Job], collection: Collection, store: Store) -> int:
     """Run jobs of one log, which is made once; returns how many failed (each is recorded)."""
     failed = 0
@@ -258,7 +266,7 @@ def run_jobs(jobs: Iterable[Job], collection: Collection, store: Store) -> int:
     for job in store.missing(jobs):
         try:
             if world is None:
-                production = production_ranker(job.log.production, collection, store)
+                production = scored_production(job.log.production, collection, store)
                 world = World(job.log, collection, production)
             _run_job(job, world, store)
         except FAILURES as error:
@@ -270,7 +278,6 @@ def run_jobs(jobs: Iterable[Job], collection: Collection, store: Store) -> int:
 
 def _run_job(job: Job, world: World, store: Store) -> None:
     ranker = job.learn(world)
-    users = world.conditions.click_model()
-    measures = measure(ranker, world.production, world.collection, users)
+    measures = world.measuring.measure(ranker)
     write_json(store.result(job), {"job": asdict(job), "measures": measures})
     store.failure(job).unlink(missing_ok=True)

@@ -113,7 +113,12 @@ PRESETS: dict[str, Study] = {
     "quick": Study(
         "synthetic:small:200", (100, 1000, 10**4, 10**6, 10**8), 3, Conditions(settings=_QUICK)
     ),
-    "paper": Study("synthetic:mslr", tuple(10**power for power in range(2, 10)), 10),
+    "paper": Study(
+        "synthetic:mslr",
+        tuple(10**power for power in range(2, 10)),
+        10,
+        Conditions(settings=Settings(learning_rate=3e-3)),
+    ),
 }
 
 
