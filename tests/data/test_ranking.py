@@ -62,6 +62,17 @@ def test_subset_keeps_what_is_known_of_each_document():
     assert data.subset(np.array([False, True, False])).documents == 3
 
 
+def test_the_fingerprint_is_computed_again_where_data_may_have_changed():
+    features = np.arange(6.0, dtype=np.float32).reshape(3, 2)
+    data = RankingData(features, [0, 3])
+    before = data.fingerprint()
+    data.features[0, 0] = 7.0
+    assert data.fingerprint() != before
+    for part in (data.features, data.offsets):
+        part.flags.writeable = False
+    assert data.fingerprint() == data.fingerprint() == RankingData(features, [0, 3]).fingerprint()
+
+
 def test_frozen_and_fingerprinted():
     data = make([2, 3])
     with pytest.raises(AttributeError):

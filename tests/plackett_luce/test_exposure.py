@@ -73,6 +73,31 @@ def test_small_exposures_are_right_too():
     np.testing.assert_allclose(exposure(scores, weights, one(scores)), expected, rtol=1e-8)
 
 
+@pytest.mark.parametrize("k", [1, 3, 5, 7])
+@pytest.mark.parametrize("seed", range(4))
+def test_small_exposures_are_right_at_any_number_of_ranks(k, seed):
+    scores = 25.0 * np.random.default_rng(seed).normal(size=7)
+    expected = enumerated_exposure(scores, dcg_weights(k))
+    np.testing.assert_allclose(
+        exposure(scores, dcg_weights(k), one(scores)), expected, rtol=1e-8, atol=1e-30
+    )
+
+
+@pytest.mark.parametrize("apart", [23.9, 24.1, 90.0, 400.0])
+def test_the_order_of_documents_far_apart_does_not_matter(apart):
+    rng = np.random.default_rng(0)
+    scores, slope = apart * rng.random(203), rng.normal(size=203)
+    mixed, weights = rng.permutation(203), dcg_weights(5)
+    for values, again in (
+        (exposure(scores, weights, one(scores)), exposure(scores[mixed], weights, one(scores))),
+        (
+            exposure_gradient(scores, weights, one(scores), slope),
+            exposure_gradient(scores[mixed], weights, one(scores), slope[mixed]),
+        ),
+    ):
+        np.testing.assert_allclose(again, values[mixed], rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize("k", [1, 5, 10])
 @pytest.mark.parametrize("spread", [1.0, 8.0])
 def test_gradient_of_a_long_query_is_that_of_differences(k, spread):
