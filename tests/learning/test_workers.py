@@ -7,24 +7,21 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from threading import Barrier, local
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from learning.working_together import at_all
 
 from saferank._core.flat import halve_queries
 from saferank.clicks import simulate, trust_bias
 from saferank.counts.counts_file import save_counts
 from saferank.data import synthetic, write_items
 from saferank.errors import EngineError
-from saferank.learning import workers
 from saferank.learning.shares import Shares, subtrees
 from saferank.learning.workers import Workers
 
@@ -52,7 +49,7 @@ def test_any_number_of_workers_has_the_sum_and_the_rows_of_one(
     total, *alone = learn(Workers())
     torch.testing.assert_close(total, torch.stack(list(vectors.values())).sum(dim=0))
     assert all(torch.equal(table, rows) for table in alone)
-    for gathered in _at_all(count, learn):
+    for gathered in at_all(count, learn):
         assert torch.equal(gathered[0], total)
         assert all(torch.equal(table, rows) for table in gathered[1:])
 
@@ -81,29 +78,6 @@ def test_two_workers_halve_a_step_and_send_one_sum_each() -> None:
     documents = [offsets[shares.cuts[own[-1]][1]] - offsets[shares.cuts[own[0]][0]]
                  for own in shares.ranges]  # fmt: skip
     assert abs(documents[0] - documents[1]) <= sizes.max()
-
-
-def _at_all(
-    count: int, learn: Callable[[Workers], tuple[torch.Tensor, ...]]
-) -> list[tuple[torch.Tensor, ...]]:
-    """What `learn` returns at each of so many workers: one thread each, and a place to meet."""
-    meeting, said = Barrier(count), [torch.empty(0)] * count
-    ranks = local()
-
-    def talk(received: list[torch.Tensor], message: torch.Tensor) -> None:
-        said[ranks.own] = message
-        meeting.wait(timeout=60)
-        for place, other in zip(received, said, strict=True):
-            place.copy_(other)
-        meeting.wait(timeout=60)
-
-    def work(rank: int) -> tuple[torch.Tensor, ...]:
-        ranks.own = rank
-        return learn(Workers(rank, count))
-
-    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(count) as pool:
-        patch.setattr(workers, "_talk", talk)
-        return list(pool.map(work, range(count)))
 
 
 def test_a_worker_that_is_gone_is_told_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

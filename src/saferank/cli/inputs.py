@@ -17,11 +17,16 @@ if TYPE_CHECKING:
 NAMED = {"trust-bias": trust_bias, "position-bias": position_bias}
 
 
-def read_click_model(bias: str, counts: Path | None) -> ClickModel:
-    """A click model by name, with as many ranks as the counts (at most 10), or from bias.json."""
+def read_click_model(bias: str, counts: Path | None, ranks: int | None = None) -> ClickModel:
+    """A click model by name, with as many ranks as the counts (at most 10), or from bias.json.
+
+    `ranks` are those of the counts, where they are known.
+    """
     if bias not in NAMED:
         require(Path(bias).is_file(), "bias", f"a bias.json or one of {', '.join(NAMED)}", bias)
         return ClickModel.load(bias)
+    if ranks is not None:
+        return NAMED[bias](min(ranks, 10))
     if counts is None:
         return NAMED[bias]()
     import pyarrow.compute as pc

@@ -12,14 +12,14 @@ import typer
 from saferank.cli.judging_options import ItemsAndCounts, ProductionOptions
 from saferank.cli.memory_options import MemoryOptions
 from saferank.cli.output import Json, print_json, print_table
-from saferank.errors import require
+from saferank.errors import InputError, require
 
 if TYPE_CHECKING:
     from saferank.clicks import ClickModel
     from saferank.counts import Counts
     from saferank.data import RankingData
     from saferank.data.features import FeatureSchema
-    from saferank.learning import Ranker, Settings
+    from saferank.learning import OwnShards, Ranker, Settings
 
 ADDS = (
     "This ranker adds a correction to `production_score`: items need that score wherever it is "
@@ -52,6 +52,47 @@ class _Tables(ItemsAndCounts):
             show_default=False,
         ),
     ] = None
+
+    def ranks_of_shards(self, bias: str | None, labels: bool) -> int | None:
+        """K of the counts, where the items are a folder of shards; None: they are not."""
+        from saferank.logs.shard_folder import ShardFolder, is_shard_folder
+
+        if not is_shard_folder(self.items):
+            return None
+        asked = {
+            "counts": self.counts, "documents": self.documents, "column": self.column,
+            "group": self.group,
+        }  # fmt: skip
+        for name, value in asked.items():
+            if value is not None:
+                raise InputError(f"`--{name}` must be left out where items are shards.")
+        if bias is None or labels:
+            raise InputError(
+                "`--bias` must be given where items are shards, and the method learn from clicks."
+            )
+        return ShardFolder.open(self.items).manifest.ranks
+
+    def read_all(
+        self, click_model: ClickModel | None, bias: str | None
+    ) -> tuple[RankingData | OwnShards, Counts | None, list[str]]:
+        """Items and counts, or this process's shards of both, and what a user should know."""
+        from saferank.cli.inputs import check_default_model
+        from saferank.data.items import feature_sentences
+        from saferank.learning import read_shards
+        from saferank.logs.shard_folder import is_shard_folder
+
+        leave_out = self.leave_out or ()
+        if click_model is not None and is_shard_folder(self.items):
+            shards = read_shards(
+                self.items, ranks=click_model.ranks, skip_bad=self.skip_bad, leave_out=leave_out
+            )
+            lines = shards.alignment.sentences()
+            return shards, None, [shards.counts.feedback.say(line) for line in lines]
+        data, counted, notes = self.read(click_model, leave_out=leave_out)
+        notes = [*feature_sentences(data), *self.notes_on_group(data), *notes]
+        if click_model is not None and counted is not None and bias is None:
+            notes = [*notes, check_default_model(counted, click_model)]
+        return data, counted, notes
 
     def notes_on_group(self, data: RankingData) -> list[str]:
         """Whether the column that names groups is a feature, too."""
@@ -211,13 +252,14 @@ def learn(
 
     A run that was killed goes on where it was when the same command is given again. Networks learn
     on several processes, to the same bits: torchrun --nproc-per-node 2 -m saferank learn ...
+    With --items SHARDS, a folder of `saferank shard`, each of them reads its own shards only.
 
     Example: saferank learn --items items.parquet --counts counts.parquet --bias bias.json -o run
     """
     from saferank import learning
     from saferank._core.files import check_folder
-    from saferank.cli.inputs import check_default_model, click_model_source, read_click_model
-    from saferank.data.items import feature_sentences
+    from saferank.cli.inputs import click_model_source, read_click_model
+    from saferank.data import RankingData
     from saferank.learning.devices import find_device
     from saferank.learning.ranker import FILES
     from saferank.learning.workers import together
@@ -225,21 +267,20 @@ def learn(
     check_folder(output, FILES)
     device = find_device(training.device)
     labels = recipe.method == "skyline"
-    click_model = None if labels else read_click_model(bias or "trust-bias", tables.counts)
+    ranks = tables.ranks_of_shards(bias, labels)
+    click_model = None if labels else read_click_model(bias or "trust-bias", tables.counts, ranks)
     folder = output.resolve()
     with memory.limit(folder.parent), together() as all_of_us:
-        data, counted, notes = tables.read(click_model, leave_out=tables.leave_out or ())
-        notes = [*feature_sentences(data), *tables.notes_on_group(data), *notes]
-        if click_model is not None and counted is not None and bias is None:
-            notes = [*notes, check_default_model(counted, click_model)]
+        given, counted, notes = tables.read_all(click_model, bias)
+        items = given if isinstance(given, RankingData) else given.data
         ranker = learning.learn(
-            data,
+            given,
             counted,
             click_model,
             method=recipe.method,
-            production=production.scores(data),
+            production=production.scores(items),
             production_kind=production.production_policy,
-            validation=training.validation(tables, click_model, data.schema),
+            validation=training.validation(tables, click_model, items.schema),
             seed=training.seed,
             click_model_from=None if click_model is None else click_model_source(bias),
             checkpoint=folder.parent / f".{folder.name}.checkpoint",
@@ -263,6 +304,11 @@ def _notes_on_production(ranker: Ranker) -> list[str]:
 
 
 def _next_command(output: Path, tables: ItemsAndCounts) -> str:
+    from saferank.logs.shard_folder import counts_name, is_shard_folder, items_name
+
+    if is_shard_folder(tables.items):
+        shard = [tables.items / items_name(0), "--counts", tables.items / counts_name(0)]
+        return f"saferank certify {join([str(output), '--items', *map(str, shard)])}"
     words = [str(output), "--items", str(tables.items)]
     words += [] if tables.documents is None else ["--documents", str(tables.documents)]
     words += ["--counts", str(tables.counts or "COUNTS")]

@@ -7,12 +7,13 @@ among them. Trees need none of this.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 
-from saferank._core.flat import Floats
+from saferank._core.flat import Floats, Ints
 from saferank._core.records import from_dict
 from saferank._core.storage import pieces
 from saferank.data.features import FeatureSchema
@@ -61,15 +62,22 @@ class Encoding:
         object.__setattr__(self, "numbers", rest)
 
     @classmethod
-    def fit(cls, features: Features, schema: FeatureSchema, fill: Floats) -> Encoding:
+    def fit(
+        cls,
+        features: Features,
+        schema: FeatureSchema,
+        fill: Floats,
+        total: Callable[[Ints], Ints] = lambda own: own,
+    ) -> Encoding:
         """The encoding that features need; what is missing elsewhere is filled in, too.
 
-        `fill` is the mean of each feature as it is scaled.
+        `fill` is the mean of each feature as it is scaled; `total` makes numbers of all documents
+        from those of the documents here.
         """
-        gaps = has_gaps(features)
+        gaps = total(has_gaps(features).astype(np.int64)) > 0
         kinds = [feature.kind for feature in schema.features]
         categories = [place for place, kind in enumerate(kinds) if kind == "category"]
-        levels = _frequent(features, categories)
+        levels = _frequent(features, categories, total)
         marked = np.flatnonzero(gaps).tolist()
         return cls(tuple(fill.tolist()), tuple(marked), tuple(categories), tuple(levels))
 
@@ -133,7 +141,9 @@ def has_gaps(features: Features) -> np.ndarray[Any, np.dtype[np.bool_]]:
     return gaps
 
 
-def _frequent(features: Features, categories: list[int]) -> list[int]:
+def _frequent(
+    features: Features, categories: list[int], total: Callable[[Ints], Ints]
+) -> list[int]:
     """Of each feature, how many categories, the most frequent first, enough documents have."""
     counts = np.zeros((len(categories), MOST_LEVELS), dtype=np.int64)
     if categories:
@@ -142,5 +152,5 @@ def _frequent(features: Features, categories: list[int]) -> list[int]:
                 codes = piece[:, place]
                 few = codes[codes < MOST_LEVELS].astype(np.int64)
                 own += np.bincount(few, minlength=MOST_LEVELS)
-    enough = counts >= LEAST_DOCUMENTS
+    enough = (total(counts) if categories else counts) >= LEAST_DOCUMENTS
     return [int(own.size if own.all() else np.argmin(own)) for own in enough]

@@ -16,7 +16,7 @@ nothing but the result is ever as large as the data.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -24,13 +24,37 @@ import numpy as np
 import numpy.typing as npt
 
 from saferank._core import flat, storage
-from saferank._core.flat import Floats, Ints, require_each
+from saferank._core.flat import Array, Floats, Ints, require_each
 from saferank._core.kernels import parallel_kernel
 from saferank.data.encoding import Encoding, has_gaps
 from saferank.data.ranking import Features, RankingData
 from saferank.errors import InputError, require
 
 _ROWS: Final = 8192
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Data in parts, of which a process may have some: what is fitted is put together of sums.
+
+    Examples
+    --------
+    >>> whole = Parts.alone(RankingData([[1.0], [3.0]], [0, 1, 2]))
+    >>> whole.queries, whole.total([np.array([4.0])])
+    ([(0, 2)], array([4.]))
+    """
+
+    queries: Sequence[tuple[int, int]]
+    """First and last (not included) query of each part that is here."""
+    total: Callable[[Sequence[Array]], Array]
+    """The sum over all parts, from that of each part here."""
+    whole: bool = True
+    """Whether all of the data is here."""
+
+    @classmethod
+    def alone(cls, data: RankingData) -> Parts:
+        """All of the data, in one part."""
+        return cls([(0, data.queries)], lambda own: own[0])
 
 
 @dataclass(frozen=True)
@@ -117,42 +141,63 @@ class Scaling:
 
     @classmethod
     def fit(
-        cls, data: RankingData, kind: str, *, tail: float = 0.01, encode: bool = False
+        cls,
+        data: RankingData,
+        kind: str,
+        *,
+        tail: float = 0.01,
+        encode: bool = False,
+        parts: Parts | None = None,
     ) -> Scaling:
         """Fit a kind of scaling to the documents of training queries.
 
         With `encode`, missing values are filled in and marked, and categories become columns.
+        `parts` say which of all data this is; quantiles (`clip`) need all of it.
         """
+        parts = Parts.alone(data) if parts is None else parts
         chosen = _kind(kind)
         require(0 <= tail < 0.5, "tail", "in [0, 0.5)", tail)
         require(data.documents > 0, "data", "at least one document", data)
+        if chosen.clipped and not parts.whole:
+            raise InputError(
+                f"`scaling` must be another than {kind} where items are in shards: quantiles of "
+                f"all of them cannot be put together exactly of shards."
+            )
         low = high = centre = spread = None
         if chosen.clipped:
             low, high = _quantiles(data.features, tail)
         if chosen.centred:
-            centre, spread = _moments(
-                lambda: (
-                    _shaped(piece, chosen, low, high)
-                    for _, piece in storage.pieces(data.features, _ROWS)
-                ),
-                data.documents,
-            )
+            centre, spread = _Moments(
+                [data.features[data.offsets[first] : data.offsets[last]]
+                 for first, last in parts.queries],
+                lambda piece: _shaped(piece, chosen, low, high),
+                parts.total,
+            ).fit()  # fmt: skip
         plain = cls(kind, data.width, centre, spread, low, high)
         if not encode:
             return plain
-        return replace(plain, encoding=Encoding.fit(data.features, data.schema, plain._means(data)))
+        fill = plain._means(data, parts)
+        encoding = Encoding.fit(data.features, data.schema, fill, lambda own: parts.total([own]))
+        return replace(plain, encoding=encoding)
 
-    def _means(self, data: RankingData) -> Floats:
+    def _means(self, data: RankingData, parts: Parts) -> Floats:
         """Mean of each scaled feature over the documents that have it; 0 where none has."""
         if self.centre is not None:
             return np.zeros(self.width)
-        total, count = np.zeros(self.width), np.zeros(self.width)
-        for rows, cuts in _blocks(data.features, data.offsets):
-            piece = self._scaled(data.features[rows], cuts)
-            total += np.nansum(piece, axis=0, dtype=np.float64)
-            count += (~np.isnan(piece)).sum(axis=0)
-            storage.release(data.features[rows])
-        return total / np.maximum(count, 1)
+        sums = []
+        for first, last in parts.queries:
+            both = np.zeros((2, self.width))
+            own = data.offsets[first : last + 1]
+            features = data.features[own[0] : own[-1]]
+            for rows, cuts in _blocks(features, own - own[0]):
+                piece = self._scaled(features[rows], cuts)
+                both[0] += np.nansum(piece, axis=0, dtype=np.float64)
+                both[1] += (~np.isnan(piece)).sum(axis=0)
+                storage.release(features[rows])
+            sums.append(both)
+        total, count = parts.total(sums)
+        means: Floats = total / np.maximum(count, 1)
+        return means
 
     def apply(self, data: RankingData | npt.ArrayLike, offsets: npt.ArrayLike | None = None) -> Any:
         """Scaled data, or scaled features of a matrix (`query_minmax` then needs its `offsets`)."""
@@ -257,24 +302,43 @@ def _shaped(features: Features, kind: Kind, low: Floats | None, high: Floats | N
     return kind.shape(values)
 
 
-def _moments(pieces: Callable[[], Iterator[Floats]], rows: int) -> tuple[Floats, Floats]:
+@dataclass(frozen=True, eq=False)
+class _Moments:
     """Mean and standard deviation of each column (1 for a constant one), in two looks.
 
     Missing values have no part in them; a column of nothing else has mean 0.
     """
-    count: Any = rows
-    mean = sum(piece.sum(axis=0) for piece in pieces()) / count
-    gaps = np.isnan(mean)
-    if gaps.any():
-        count = np.maximum(sum((~np.isnan(piece)).sum(axis=0) for piece in pieces()), 1)
-        mean = sum(np.nansum(piece, axis=0) for piece in pieces()) / count
-    for column in np.flatnonzero(~np.isfinite(mean)):
-        raise InputError(f"`features` must be finite; feature {column} (from 0) is not.")
-    total = np.nansum if gaps.any() else np.sum
-    spread = np.sqrt(sum(total(np.square(piece - mean), axis=0) for piece in pieces()) / count)
-    # What rounding leaves of a constant feature is no spread.
-    constant = spread <= 1e-12 * np.abs(mean)
-    return mean, np.where(constant, 1.0, spread)
+
+    features: Sequence[Features]
+    """Of each part that is here."""
+    shape: Callable[[Features], Floats]
+    total: Callable[[Sequence[Array]], Array]
+
+    def fit(self) -> tuple[Floats, Floats]:
+        """Both of them."""
+        count: Any = self.total([np.array([float(len(part))]) for part in self.features])[0]
+        mean = self._sum(lambda piece: piece.sum(axis=0)) / count
+        gaps = np.isnan(mean)
+        if gaps.any():
+            count = np.maximum(self._sum(lambda piece: (~np.isnan(piece)).sum(axis=0)), 1)
+            mean = self._sum(lambda piece: np.nansum(piece, axis=0)) / count
+        for column in np.flatnonzero(~np.isfinite(mean)):
+            raise InputError(f"`features` must be finite; feature {column} (from 0) is not.")
+        total = np.nansum if gaps.any() else np.sum
+        spread = np.sqrt(self._sum(lambda piece: total(np.square(piece - mean), axis=0)) / count)
+        # What rounding leaves of a constant feature is no spread.
+        constant = spread <= 1e-12 * np.abs(mean)
+        return mean, np.where(constant, 1.0, spread)
+
+    def _sum(self, of: Callable[[Floats], Array]) -> Floats:
+        """A sum over all rows, part by part, each some rows at a time."""
+        sums = []
+        for part in self.features:
+            own = np.zeros(part.shape[1])
+            for _, piece in storage.pieces(part, _ROWS):
+                own += of(self.shape(piece))
+            sums.append(own)
+        return self.total(sums)
 
 
 def _quantiles(features: Features, tail: float) -> tuple[Floats, Floats]:

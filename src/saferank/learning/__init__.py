@@ -4,6 +4,8 @@ from saferank.learning.bias_route import fit_bias
 from saferank.learning.descent import Settings
 from saferank.learning.learning import fit_relevance, learn
 from saferank.learning.like_features import like_documents
+from saferank.learning.own_shards import OwnShards as OwnShards
+from saferank.learning.own_shards import read_shards
 from saferank.learning.provenance import Provenance
 from saferank.learning.ranked_lists import ranking_table as ranking_table
 from saferank.learning.ranker import Ranker
@@ -22,6 +24,7 @@ __all__ = [
     "learn",
     "like_documents",
     "load",
+    "read_shards",
 ]
 
 load = Ranker.load

@@ -25,6 +25,7 @@ from saferank.errors import InputError, require
 from saferank.learning.adam import Adam
 from saferank.learning.checkpoints import Progress, load_checkpoint, save_checkpoint
 from saferank.learning.curvature import CURVATURES
+from saferank.learning.portion import Portion
 from saferank.learning.shares import Shares
 from saferank.learning.workers import Workers, workers
 from saferank.objectives.goals import Goal, QueryBlock, RiskPenalised
@@ -139,6 +140,23 @@ class GoalQueries:
     data: RankingData
     goal: Goal
     base: Floats | None = None
+    portion: Portion | None = None
+    """All queries, where these are those of some shards: the goal knows the own by their place."""
+
+    @property
+    def queries(self) -> int:
+        """Number of queries, those of other processes too."""
+        return self.data.queries if self.portion is None else self.portion.queries
+
+    @property
+    def offsets(self) -> Ints:
+        """Where the documents of each of them begin."""
+        return self.data.offsets if self.portion is None else self.portion.offsets
+
+    @property
+    def first(self) -> int:
+        """The first of them that is here."""
+        return 0 if self.portion is None else self.portion.first
 
     def goal_has_risk(self) -> bool:
         """Whether the goal needs to know of all queries what is no sum over them."""
@@ -150,15 +168,49 @@ class GoalQueries:
 
     def shares(self, workers: Workers) -> Shares:
         """All queries, some at a time; the cuts depend on the data alone."""
-        return Shares.of(self.data.offsets, EVALUATED, workers)
+        if self.portion is None:
+            return Shares.of(self.offsets, EVALUATED, workers)
+        return Shares.of_shards(self.offsets, self.portion.borders, EVALUATED, self.portion)
 
     def blocks(self, shares: Shares) -> list[QueryBlock]:
         """Those of the queries that are this worker's own."""
         return [
             QueryBlock(np.arange(first, last), slice(int(cuts[0]), int(cuts[-1])), cuts - cuts[0])
-            for first, last in shares.own
+            for first, last in (np.array(shares.own, dtype=np.int64).reshape(-1, 2) - self.first)
             for cuts in (self.data.offsets[first : last + 1],)
         ]
+
+    def order(self, seed: int, epoch: int) -> Ints:
+        """All of them in the order of an epoch."""
+        if self.portion is None:
+            drawn = generator(seed, "epoch", epoch).permutation(self.queries)
+            return drawn.astype(np.int64)
+        return self.portion.order(seed, epoch)
+
+    def batch(self, order: Ints, number: int, size: int) -> Ints:
+        """The queries of a step of an epoch; of every shard as large a share as of the others."""
+        if self.portion is None:
+            return order[number * size : (number + 1) * size]
+        return order[number :: steps_of_epoch(self.queries, size)]
+
+    def step_blocks(self, queries: Ints) -> tuple[Shares, list[QueryBlock]]:
+        """The blocks of a step, and of those the own."""
+        positions, cuts = gather(self.offsets, queries)
+        if self.portion is None:
+            shares = Shares.of(cuts, TOGETHER, workers())
+        else:
+            borders = self.portion.shard_borders(queries)
+            shares = Shares.of_shards(cuts, borders, TOGETHER, self.portion)
+        start = int(self.offsets[self.first])
+        own = [
+            QueryBlock(
+                queries[first:last] - self.first,
+                positions[cuts[first] : cuts[last]] - start,
+                cuts[first : last + 1] - cuts[first],
+            )
+            for first, last in shares.own
+        ]
+        return shares, own
 
     def values(self, scores: Floats, block: QueryBlock) -> Tensor:
         """Reward and risks of a block's queries: a row for each."""
@@ -180,6 +232,11 @@ def evaluate(part: GoalQueries, scores: Floats) -> tuple[float, Floats]:
     return part.sum_up(shares.join([part.values(scores[b.positions], b) for b in blocks]))
 
 
+def steps_of_epoch(queries: int, size: int) -> int:
+    """Steps that take every query once."""
+    return max(1, -(-queries // size))
+
+
 class Training:
     """The state of a run: what a checkpoint holds, so that a killed run goes on where it was."""
 
@@ -194,12 +251,12 @@ class Training:
         self.history = History()
         self.step = 0
         self.best: dict[str, torch.Tensor] = {}
-        self.risks = np.zeros(train.data.queries)
+        self.risks = np.zeros(train.queries)
 
     def run(self, seed: int, checkpoint: Path | None, label: str) -> History:
         """Train to the end, from the checkpoint where there is one; the module keeps the best."""
-        data, settings = self.train.data, self.settings
-        batches = max(1, -(-data.queries // settings.batch_size))
+        train, settings = self.train, self.settings
+        batches = steps_of_epoch(train.queries, settings.batch_size)
         every = max(settings.min_validation_interval, batches)
         with one_thread_each(), _bar(label, settings.steps) as advance:
             resumed = checkpoint is not None and self._resume(checkpoint)
@@ -214,9 +271,8 @@ class Training:
             while self.step < settings.steps and not self._finished():
                 if self.step // batches != epoch:
                     epoch = self.step // batches
-                    order = generator(seed, "epoch", epoch).permutation(data.queries)
-                start = (self.step % batches) * settings.batch_size
-                self._step(order[start : start + settings.batch_size].astype(np.int64))
+                    order = train.order(seed, epoch)
+                self._step(train.batch(order, self.step % batches, settings.batch_size))
                 self.step += 1
                 advance(note=f"best {max(self.history.values):.4g}")
                 if self.step % every == 0 or self.step == settings.steps:
@@ -242,16 +298,7 @@ class Training:
 
     def _step(self, queries: Ints) -> None:
         data = self.train.data
-        positions, cuts = gather(data.offsets, queries)
-        shares = Shares.of(cuts, TOGETHER, workers())
-        own = [
-            QueryBlock(
-                queries[first:last],
-                positions[cuts[first] : cuts[last]],
-                cuts[first : last + 1] - cuts[first],
-            )
-            for first, last in shares.own
-        ]
+        shares, own = self.train.step_blocks(queries)
         outputs = forward(self.module, [take(data.features, b.positions) for b in own])  # type: ignore[arg-type]
         total = self.risks.sum(axis=0)
         judged = [
@@ -261,10 +308,11 @@ class Training:
             for output, block in zip(outputs, own, strict=True)
         ]
         # the whole-data gradient, estimated from the batch; Adam goes down, goals go up
-        scale = data.queries / queries.size
+        scale = self.train.queries / queries.size
         gradient, risks = shares.add_up(
             gradients(self.module, outputs, [-it.gradient * scale for it in judged]),
             [torch.from_numpy(it.risk.reshape(len(it.reward), -1)) for it in judged],
+            blank=(self.adam.first, self.risks.reshape(len(self.risks), -1).shape[1]),
         )
         self.risks[queries] = risks.numpy().reshape(self.risks[queries].shape)
         self.adam.step(gradient, self.settings.learning_rate * FALL**self.falls)

@@ -10,10 +10,13 @@ from typing import Any
 from saferank.clicks import ClickModel
 from saferank.counts import Counts
 from saferank.data import RankingData
+from saferank.errors import require
 from saferank.learning.devices import Device, find_device
+from saferank.learning.own_shards import OwnShards, check_recipe
 from saferank.learning.ranker import Ranker
 from saferank.learning.recipe import METHODS, Recipe, recipe_of
 from saferank.learning.shown import Production, settle_production, sharpened
+from saferank.learning.shown_in_shards import settle_in_shards
 from saferank.learning.stopping import fit_in_passes
 from saferank.learning.training_run import TrainingRun
 from saferank.learning.workers import workers
@@ -21,7 +24,7 @@ from saferank.policies import ProductionPolicy
 
 
 def learn(
-    data: RankingData,
+    data: RankingData | OwnShards,
     counts: Counts | None = None,
     click_model: ClickModel | None = None,
     *,
@@ -46,7 +49,7 @@ def learn(
     Parameters
     ----------
     data
-        The items.
+        The items; or the shards of this process, with their counts (`read_shards`).
     counts
         The log on these items.
     click_model
@@ -105,13 +108,21 @@ def learn(
     """
     place = find_device(device)
     method, recipe = recipe_of(method, changes)
-    shown = settle_production(data, counts, production, production_kind, logged_by)
+    shards = data if isinstance(data, OwnShards) else None
+    if isinstance(data, OwnShards):
+        check_recipe(recipe)
+        _refuse_beside_shards(counts=counts, validation=validation, predictor=predictor,
+                              logged_by=logged_by)  # fmt: skip
+        shown = settle_in_shards(data, production, production_kind)
+        counts, data = data.counts, data.data
+    else:
+        shown = settle_production(data, counts, production, production_kind, logged_by)
     part = None if counts is None else counts.part("learn")
     few = part is not None and recipe.delta_at(max(part.total, 1)) >= 1
     if recipe.start == "sharpened" and few:
         weights = recipe.rank_weights(click_model)
         shown = sharpened(shown, data, part, click_model, production=production, weights=weights)
-    run = TrainingRun(recipe, click_model, production, seed, predictor, shown, place)
+    run = TrainingRun(recipe, click_model, production, seed, predictor, shown, place, shards)
     log, check_log = run.logs(data, part, validation)
     folder = None if checkpoint is None else Path(checkpoint) / run.key(method, log, check_log)
     scorer, histories = run.scorer(log, check_log, folder)
@@ -127,6 +138,11 @@ def learn(
     adds = run.recipe.start == "add"
     temperature = shown.temperature if adds else 1.0
     return Ranker(scorer, scaling, provenance, adds, regression, temperature, run.features)
+
+
+def _refuse_beside_shards(**given: object) -> None:
+    for name, value in given.items():
+        require(value is None, name, "left out where items are in shards", value)
 
 
 def fit_relevance(

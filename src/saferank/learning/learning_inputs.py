@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.special import expit
 
+from saferank._core import storage
 from saferank.clicks import ClickModel
 from saferank.counts import Counts
 from saferank.data import RankingData, Scaling
@@ -15,6 +16,8 @@ from saferank.errors import InputError, require
 from saferank.estimators.estimator_table import estimator_of
 from saferank.learning.devices import Device
 from saferank.learning.families import Scorer, family
+from saferank.learning.own_shards import OwnShards
+from saferank.learning.portion import Portion
 from saferank.learning.problem import Log, labelled
 from saferank.learning.promises import Kept, settle_start
 from saferank.learning.ranker import Ranker
@@ -39,6 +42,8 @@ class Inputs:
     shown: Shown = field(default_factory=Shown)
     device: Device = field(default_factory=Device)
     """Where networks learn."""
+    shards: OwnShards | None = None
+    """Where items and counts are in shards."""
 
     def __post_init__(self) -> None:
         on_cpu = self.device.name == "cpu" or self.recipe.scorer != "trees"
@@ -64,7 +69,9 @@ class Inputs:
         self.features = data.schema if model is None else model.features
         self._check_added(data)
         log = self._log(self._with_production(data, self.production), counts)
-        log = replace(log, policy=self.shown.policy, logged_by=self.shown.logged_by)
+        log = replace(
+            log, policy=self.shown.policy, logged_by=self.shown.logged_by, portion=self._portion
+        )
         self._given: tuple[Given, Given | None] = (log.data, counts), None
         check_log = None
         if validation is not None:
@@ -76,11 +83,15 @@ class Inputs:
             )
             self._given = self._given[0], (check_log.data, aside)
         train, check_log = split(log, check_log, self.seed, promise=self.recipe.keep is not None)
-        clicked = self.estimator.needs == "labels" or bool(log.counts.clicks.any())
+        clicked = self.estimator.needs == "labels" or log.clicked()
         require(clicked, "counts", "of at least one click", 0)
         self._check_start(train, check_log or train)
         scaling = self.scaling_of(log.data)
         return _scaled(train, scaling), None if check_log is None else _scaled(check_log, scaling)
+
+    @property
+    def _portion(self) -> Portion | None:
+        return None if self.shards is None else self.shards.portion
 
     def _log(self, data: RankingData, counts: Counts | None) -> Log:
         if self.estimator.needs == "labels":
@@ -137,7 +148,8 @@ class Inputs:
             own = family(self.recipe.scorer)
             kind = self.recipe.scaling or own.scaling
             if model is None:
-                self._scaling = Scaling.fit(data, kind, encode=own.encodes)
+                parts = None if self._portion is None else self._portion.parts()
+                self._scaling = Scaling.fit(data, kind, encode=own.encodes, parts=parts)
             else:
                 self._scaling = model.scaling
         return self._scaling
@@ -157,4 +169,12 @@ class Inputs:
 
 
 def _scaled(log: Log, scaling: Scaling) -> Log:
-    return replace(log, data=scaling.apply(log.data))
+    if log.portion is None:
+        return replace(log, data=scaling.apply(log.data))
+    scaled = storage.empty((log.data.documents, scaling.outputs))
+    start = 0
+    for shard in log.shards():
+        own = scaling.apply(shard.data).features
+        storage.put(scaled, slice(start, start + len(own)), own)
+        start += len(own)
+    return replace(log, data=log.data.with_features(scaled))

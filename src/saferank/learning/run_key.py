@@ -49,6 +49,7 @@ def run_key(
     validation: Given | None,
     sessions: Sequence[int],
     shown: Floats | None = None,
+    shards: str | None = None,
 ) -> str:
     """Name a run by its inputs; callables go in by what they compute.
 
@@ -64,6 +65,8 @@ def run_key(
         where there are folds. A schedule of the recipe is asked for them.
     shown
         Production's exposures, where they are not those of drawing from its scores.
+    shards
+        Name of the shards, where items and counts are in shards, of which no process has all.
 
     Returns
     -------
@@ -89,8 +92,12 @@ def run_key(
         if not isinstance(part, str):
             parts[name] = [parts[name], code_fingerprint(part)]
     digest.add("recipe", parts)
-    for name, part in (("learned from", learned_from), ("validation", validation)):
-        _add_log(digest, name, part)
+    if shards is None:
+        for name, part in (("learned from", learned_from), ("validation", validation)):
+            _add_log(digest, name, part)
+    else:
+        policy, divisor = inputs.shown.policy, inputs.shown.divisor
+        digest.add("shards", [shards, None if policy is None else policy.kind, divisor])
     digest.add("click model", None if click_model is None else click_model.to_dict())
     for name, ranker in (("production", production), ("predictor", inputs.predictor)):
         digest.add(name, None if ranker is None else ranker.fingerprint())

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from saferank._core.flat import Ints, halve_queries
+from saferank.learning.portion import Portion
 from saferank.learning.workers import Workers
 
 Node = tuple[int, int]
@@ -37,6 +38,8 @@ class Shares:
     ranges: list[range]
     """Blocks of each worker."""
     workers: Workers
+    spare: bool = True
+    """Whether a worker without blocks takes the last, which is unused, to know its shape."""
 
     @classmethod
     def of(cls, offsets: Ints, documents: int, workers: Workers) -> Shares:
@@ -45,21 +48,45 @@ class Shares:
         ends = offsets[[0, *(last for _, last in cuts)]] - offsets[0]
         return cls(cuts, share_out(ends, workers.count), workers)
 
+    @classmethod
+    def of_shards(cls, offsets: Ints, borders: Ints, documents: int, portion: Portion) -> Shares:
+        """Cut the queries of each shard by themselves: a block is its owner's to compute.
+
+        >>> portion = Portion(np.arange(5), np.ones(4), np.array([0, 3, 4]),
+        ...                   (range(1), range(1, 2)), Workers(1, 2), key="")
+        >>> Shares.of_shards(portion.offsets, portion.borders, 2, portion)
+        Shares(cuts=[(0, 1), (1, 3), (3, 4)], ranges=[range(0, 2), range(2, 3)], ...)
+        """
+        cuts: list[tuple[int, int]] = []
+        ends = [0]
+        for start, stop in itertools.pairwise(borders.tolist()):
+            blocks = halve_queries(offsets[start : stop + 1], documents)
+            cuts += [(start + first, start + last) for first, last in blocks]
+            ends.append(len(cuts))
+        ranges = [range(ends[own.start], ends[own.stop]) for own in portion.owned]
+        return cls(cuts, ranges, portion.workers, spare=False)
+
     @property
     def own(self) -> list[tuple[int, int]]:
-        """First and last query of the blocks that this worker computes.
-
-        At least one, so that it knows their shape: where workers outnumber blocks it is unused.
-        """
+        """First and last query of the blocks that this worker computes."""
         mine = self.ranges[self.workers.rank]
-        return self.cuts[mine.start : mine.stop] or self.cuts[-1:]
+        return self.cuts[mine.start : mine.stop] or self.cuts[-1:] * self.spare
 
-    def join(self, parts: Sequence[Tensor]) -> Tensor:
-        """The rows of all queries in their order, from those of this worker's blocks."""
+    def join(self, parts: Sequence[Tensor], width: int = 2) -> Tensor:
+        """The rows of all queries in their order, from those of this worker's blocks.
+
+        Rows are doubles; `width` is their number of columns where this worker has no block.
+        """
         queries = [self._queries(blocks) for blocks in self.ranges]
-        return torch.cat(self.workers.swap(torch.cat(list(parts)), queries))
+        mine = torch.cat(list(parts)) if parts else torch.zeros((0, width), dtype=torch.float64)
+        return torch.cat(self.workers.swap(mine, queries))
 
-    def add_up(self, parts: Sequence[Tensor], rows: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    def add_up(
+        self,
+        parts: Sequence[Tensor],
+        rows: Sequence[Tensor],
+        blank: tuple[Tensor, int] | None = None,
+    ) -> tuple[Tensor, Tensor]:
         """The sum of the parts of all blocks, and the rows of all queries, by one message.
 
         Parameters
@@ -68,6 +95,8 @@ class Shares:
             A vector for each of this worker's own blocks.
         rows
             A matrix of numbers in double precision for each, with one row per query.
+        blank
+            A vector like the parts, and the columns of the rows: for a worker without a block.
 
         Returns
         -------
@@ -79,21 +108,22 @@ class Shares:
         mine = self.ranges[self.workers.rank]
         leaves = {(at, at + 1): part for at, part in zip(mine, parts, strict=False)}
         sums = [add_below(node, leaves) for node in nodes[self.workers.rank]]
-        table = torch.cat(list(rows))
+        like, width = (parts[0], rows[0].shape[1]) if parts or blank is None else blank
+        table = torch.cat([torch.zeros((0, width), dtype=torch.float64), *rows])
         if self.workers.count == 1:
             return sums[0], table
         # rows first: they are whole doubles, so that what follows stays aligned
         said = [table[: self._queries(mine)], *sums]
         message = torch.cat([part.reshape(-1).view(torch.uint8) for part in said])
-        border = [self._queries(blocks) * table[0].nbytes for blocks in self.ranges]
-        lengths = [at + len(own) * parts[0].nbytes for at, own in zip(border, nodes, strict=True)]
+        border = [self._queries(blocks) * width * table.itemsize for blocks in self.ranges]
+        lengths = [at + len(own) * like.nbytes for at, own in zip(border, nodes, strict=True)]
         tables: list[Tensor] = []
         total: dict[Node, Tensor] = {}
         for at, own, sent in zip(border, nodes, self.workers.swap(message, lengths), strict=True):
             tables.append(sent[:at].view(table.dtype))
-            vectors = sent[at:].view(parts[0].dtype).reshape(len(own), parts[0].numel())
+            vectors = sent[at:].view(like.dtype).reshape(len(own), like.numel())
             total |= dict(zip(own, vectors, strict=True))
-        return add_below(root, total), torch.cat(tables).reshape(-1, table.shape[1])
+        return add_below(root, total), torch.cat(tables).reshape(-1, width)
 
     def _queries(self, blocks: range) -> int:
         return sum(last - first for first, last in self.cuts[blocks.start : blocks.stop])

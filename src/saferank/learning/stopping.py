@@ -44,12 +44,14 @@ def split(log: Log, validation: Log | None, seed: int, *, promise: bool) -> tupl
     learning starts at production, a bad choice among its steps is no random ranker.
     """
     train = log.seen()
-    require(train.counts.total > 0, "counts", "of at least one session", train.counts.total)
+    require(train.total > 0, "counts", "of at least one session", train.total)
     if validation is not None:
         seen = validation.seen()
-        require(seen.counts.total > 0, "validation", "of at least one session", 0)
+        require(seen.total > 0, "validation", "of at least one session", 0)
         return train, seen
-    queries = train.data.queries
+    queries = train.queries
+    if train.portion is not None:
+        require(queries > FEW, "shards", f"of more than {FEW} queries with sessions", queries)
     if queries == 1:
         return train, train  # nothing to hold out: the one query has to serve for both
     if queries <= FEW and not promise:

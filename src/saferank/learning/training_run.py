@@ -22,6 +22,7 @@ from saferank.learning.descent import GoalQueries, History
 from saferank.learning.families import Run, Scorer, family
 from saferank.learning.learning_inputs import Inputs
 from saferank.learning.pointwise_goals import ImitationGoal, PointwiseGoal
+from saferank.learning.portion import merge
 from saferank.learning.problem import Log, label_terms, terms
 from saferank.learning.promises import take_back
 from saferank.learning.provenance import Provenance, versions
@@ -56,16 +57,13 @@ class TrainingRun(Inputs):
         if check_log is not None:
             validation_terms = self._terms(check_log, predictions and predictions[1], clip=False)
         entry = objective_entry(self.recipe.objective)
-        sessions = log.counts.total
+        sessions = log.total
         context = Context(
             sessions=sessions,
             delta=self.recipe.delta_at(sessions),
             weights=self.weights,
             click_model=self.click_model,
-            largest_gain=max(
-                float(np.abs(part.gain).max(initial=0.0))
-                for part in (train_terms, validation_terms)
-            ),
+            largest_gain=_largest(log, train_terms, validation_terms),
         )
         fair = self.recipe.fair()
         objective = entry.build(context) if fair is None else fair.on(entry.build)(context)
@@ -97,7 +95,7 @@ class TrainingRun(Inputs):
             assert self.click_model is not None
             averaged = not clip or self.recipe.propensities == "averaged"
             own = log.propensities(self.click_model, self.weights, averaged=averaged)
-            own = own.clipped(log.counts.total) if clip else own
+            own = own.clipped(log.total) if clip else own
             self.known_propensities[key] = (log, own)
         return self.known_propensities[key][1]
 
@@ -134,7 +132,10 @@ class TrainingRun(Inputs):
         start = self._start(at)
         train, check = (
             GoalQueries(
-                part.data, aim, part.data.production if self.recipe.start == "add" else None
+                part.data,
+                aim,
+                part.data.production if self.recipe.start == "add" else None,
+                part.portion,
             )
             for part, aim in zip((at.log, at.validation or at.log), goals, strict=True)
         )
@@ -156,7 +157,11 @@ class TrainingRun(Inputs):
             assert held_out is not None
             return training, held_out
         self.fitted = self.regression(at)
-        training, held_out = (expit(self.fitted.scores(log.data.features)) for log in logs)
+        scorer = self.fitted
+        training, held_out = (
+            merge([[expit(scorer.scores(shard.data.features))] for shard in log.shards()])[0]
+            for log in logs
+        )
         return training, held_out
 
     def regression(self, at: Pass) -> Scorer:
@@ -167,8 +172,8 @@ class TrainingRun(Inputs):
             propensities = self._propensities(part, clip=clip)
             evidence = Evidence(part.counts, self.click_model, propensities)
             loss = LOSSES[self.recipe.regression](evidence)
-            goal = PointwiseGoal(part.data.queries, loss, 1 / part.counts.total)
-            parts.append(GoalQueries(part.data, goal))
+            goal = PointwiseGoal(part.queries, loss, 1 / part.total)
+            parts.append(GoalQueries(part.data, goal, portion=part.portion))
         kind, seed = family(self.recipe.scorer), derive(self.seed, "regression")
         fresh = kind.fresh(at.log.data.width, self.recipe.settings, seed)
         run = Run(self.recipe.settings, seed, label="regression", device=self.device.name)
@@ -188,7 +193,11 @@ class TrainingRun(Inputs):
         if self.recipe.start == "add":
             return fresh.silenced()
         train, check = (
-            GoalQueries(part.data, ImitationGoal(part.data.queries, part.shown_like()))
+            GoalQueries(
+                part.data,
+                ImitationGoal(part.queries, part.shown_like()),
+                portion=part.portion,
+            )
             for part in (at.log, at.validation or at.log)
         )
         run = Run(self.recipe.settings, seed, label="imitating production", device=self.device.name)
@@ -203,13 +212,10 @@ class TrainingRun(Inputs):
             method=method,
             recipe=self.recipe.to_dict(),
             seed=self.seed,
-            sessions=0 if part is None else part.total,
-            learned_from=None if part is None else part.fingerprint(),
-            log=None if counts is None else counts.part("all").fingerprint(),
+            **self._prints(data, counts, part),
             **self._part_takers(part),
             weights=self.weights.tolist(),
             click_model=None if self.click_model is None else self.click_model.to_dict(),
-            data=data.fingerprint(),
             sharper=self.shown.sharper,
             keep=self.recipe.keep,
             slack=self.recipe.slack,
@@ -220,6 +226,25 @@ class TrainingRun(Inputs):
             versions=versions(self.device.name),
         )
 
+    def _prints(
+        self, data: RankingData, counts: Counts | None, part: Counts | None
+    ) -> dict[str, Any]:
+        """Fingerprints of items and sessions, and the number of sessions."""
+        if self.shards is not None:
+            prints = self.shards.prints
+            return {
+                "data": prints.together(prints.data),
+                "learned_from": prints.together(prints.learn),
+                "log": prints.together(prints.log),
+                "sessions": int(self.shards.portion.sessions.sum()),
+            }
+        return {
+            "data": data.fingerprint(),
+            "learned_from": None if part is None else part.fingerprint(),
+            "log": None if counts is None else counts.part("all").fingerprint(),
+            "sessions": 0 if part is None else part.total,
+        }
+
     def _part_takers(self, part: Counts | None) -> dict[str, Any]:
         """All sessions that had a part: to learn from, to stop by, and those of earlier rankers."""
         aside = None if self._given[1] is None else self._given[1][1]
@@ -227,6 +252,7 @@ class TrainingRun(Inputs):
         sketches = [c.sketch for c in (part, aside) if c is not None and c.sketch is not None]
         sketches += [Sketch.from_dict(p.sketch) for p in before if p.sketch is not None]
         also = [] if aside is None else [aside.fingerprint()]
+        also += [] if self.shards is None else self.shards.prints.learn
         for provenance in before:
             also += [provenance.learned_from or "", *provenance.also_from]
         return {
@@ -242,17 +268,24 @@ class TrainingRun(Inputs):
             self,
             learned_from=self._given[0],
             validation=self._given[1],
-            sessions=[part.counts.total for part in parts],
+            sessions=[part.total for part in parts],
             shown=self._exposures(log),
+            shards=None if self.shards is None else self.shards.portion.key,
         )
 
     def _exposures(self, log: Log) -> Floats | None:
         """Of production and of what made the log, where scores do not tell them; else zeros."""
         policies = (log.policy, log.logged_by)
-        if policies == (None, None):
+        if policies == (None, None) or log.portion is not None:
             return None
         nothing = np.zeros(log.data.documents)
         return np.stack([nothing if it is None else it.exposure(self.weights) for it in policies])
+
+
+def _largest(log: Log, *terms_: Terms) -> float:
+    """The largest gain by its size."""
+    own = max(float(np.abs(part.gain).max(initial=0.0)) for part in terms_)
+    return own if log.portion is None else log.portion.most(own)
 
 
 def _plain(history: History) -> dict[str, list[float]]:

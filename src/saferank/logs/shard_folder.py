@@ -17,7 +17,7 @@ import numpy as np
 
 from saferank._core.files import read_json
 from saferank._core.records import from_dict
-from saferank.counts.arrays import Counts
+from saferank.counts.arrays import Counts, check_ranks
 from saferank.counts.count_table import CountTable
 from saferank.counts.shard_numbers import check_shards, shard_numbers
 from saferank.data import RankingData
@@ -70,6 +70,8 @@ class Manifest:
     """Whether ids of queries are hashed as text."""
     features: FeatureSchema | None
     """Features and their categories, the same in all shards; None: a list, which has numbers."""
+    ranks: int
+    """K of the counts of all shards."""
     shards: tuple[ShardRecord, ...]
     version: int = VERSION
 
@@ -77,6 +79,7 @@ class Manifest:
         known = self.version == VERSION
         require(known, "version of the shards", f"{VERSION}, of this saferank", self.version)
         check_shards(len(self.shards))
+        check_ranks(self.ranks)
 
     @property
     def documents(self) -> int:

@@ -161,8 +161,9 @@ def shard(
                 f"(skip_bad=True in Python) leaves them out."
             )
         features, left_out = both.features()
-        records = both.only(features).write(scratch, made)
-        manifest = Manifest(text=both.text, features=features, shards=tuple(records))
+        ranks = both.ranks(table)
+        records = both.only(features).write(scratch, made, ranks)
+        manifest = Manifest(both.text, features, ranks, tuple(records))
         write_json(made / MANIFEST, asdict(manifest), "shards")
         ShardFolder(made, manifest)  # checks itself
         totals = both.totals()
@@ -276,17 +277,21 @@ class _Tables:
         kept = [*IDS, *self.layout.values, *features.names]
         return replace(self, items=self.items.select(*kept))
 
-    def write(self, scratch: Path, made: Path) -> list[ShardRecord]:
+    def ranks(self, counted: CountTable) -> int:
+        """K, as the counts say it or have it."""
+        largest = self.engine.fetch(self.counts["rank"].max().as_table()).column(0)[0].as_py()
+        return max(int(largest or 1), counted.ranks_said)
+
+    def write(self, scratch: Path, made: Path, ranks: int) -> list[ShardRecord]:
         """Write all shards, and tell what is in each."""
         self._write_items(scratch, made)
-        ranks = self.engine.fetch(self.counts["rank"].max().as_table()).column(0)[0].as_py()
         order = [name for name in (*KEYS, "part") if name in self.counts.columns]
         folder = scratch / "counts"
         files = write_shards(self.engine, self.numbered(self.counts), order, folder, "counts")
         self._refuse_no_shard(files, "counts")
         said = {**self.metadata, **{key.encode(): value.encode()
                 for key, value in parquet_mark("counts").items()}}  # fmt: skip
-        said.setdefault(RANKS_SAID, str(ranks or 1).encode())
+        said[RANKS_SAID] = str(ranks).encode()
         some = next(iter(files.values()), None)
         if some is None:
             raise InputError("the counts must have rows; they have none.")

@@ -268,6 +268,11 @@ def inside_ranks(counts: Counts) -> Floats | None:
     """How often each rank shows one of the items, where other documents were shown, too."""
     if counts.outside is None or not counts.outside.any():
         return None
+    return inside_share(counts)
+
+
+def inside_share(counts: Counts) -> Floats:
+    """How often each rank of each query shows one of the items, queries x ranks."""
     shown = flat.query_sums(counts.impressions, counts.offsets)
     share = shown / np.maximum(counts.sessions, 1)[:, None]
     result: Floats = np.where(counts.sessions[:, None] > 0, np.minimum(share, 1.0), 1.0)
@@ -279,17 +284,24 @@ def filled_ranks(counts: Counts) -> Floats | None:
 
     Documents that have no item any more count, too. A loss of one row in a thousand is let pass.
     """
-    shown = flat.query_sums(counts.impressions, counts.offsets)
-    if counts.outside is not None:
-        shown = shown + counts.outside[0]
-    seen = counts.sessions > 0
     there = np.arange(counts.ranks) < flat.sizes(counts.offsets)[:, None]
     owed = int((there * counts.sessions[:, None]).sum())
-    if int((shown * there).sum()) >= FULL * owed:
+    if int((_shown(counts) * there).sum()) >= FULL * owed:
         return None
-    share = shown / np.maximum(counts.sessions, 1)[:, None]
-    result: Floats = np.where(seen[:, None], np.minimum(share, 1.0), 1.0)
+    return filled_share(counts)
+
+
+def filled_share(counts: Counts) -> Floats:
+    """How often each rank of each query shows something, queries x ranks; 1 of queries unseen."""
+    share = _shown(counts) / np.maximum(counts.sessions, 1)[:, None]
+    result: Floats = np.where(counts.sessions[:, None] > 0, np.minimum(share, 1.0), 1.0)
     return result
+
+
+def _shown(counts: Counts) -> Ints:
+    """Impressions of each query at each rank, with those of documents without an item."""
+    shown: Ints = flat.query_sums(counts.impressions, counts.offsets)
+    return shown if counts.outside is None else shown + counts.outside[0]
 
 
 def check_kind(kind: str) -> Kind:

@@ -49,8 +49,10 @@ def can_tell(ranker: object, counts: Counts) -> bool:
     if not isinstance(ranker, Ranker):
         return False
     provenance = ranker.provenance
-    if counts.judge is not None and provenance.learned_from == counts.part("learn").fingerprint():
-        return True
+    if counts.judge is not None:
+        learned = {provenance.learned_from, *provenance.also_from}  # of shards each by itself
+        if counts.part("learn").fingerprint() in learned:
+            return True
     own = (counts if counts.judge is None else counts.judge).sketch
     if own is None or provenance.sketch is None:
         return False
