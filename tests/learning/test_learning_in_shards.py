@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -11,6 +12,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from learning.working_together import at_all
 from logs.shop_shards import Tables, write_tables
@@ -18,6 +20,7 @@ from typer.testing import CliRunner
 
 import saferank as sr
 from saferank.cli.app import app
+from saferank.cli.judging_options import NOT_TO_SHIP
 from saferank.errors import InputError
 from saferank.learning import own_shards
 from saferank.learning.own_shards import OwnShards, read_shards
@@ -149,6 +152,40 @@ def test_a_certificate_on_a_shard_knows_that_its_sessions_were_not_learned_from(
     assert shared_sessions(ranker, shard.counts) is None
     assert can_tell(ranker, shard.counts)
     assert shared_sessions(ranker, shard.counts.part("learn")) is not None
+
+
+def test_certify_and_rank_take_the_folder_and_a_shard(
+    tables: Tables, folder: Path, whole: OwnShards, tmp_path: Path
+) -> None:
+    learn(whole, scorer="linear").save(tmp_path / "run")
+
+    def run(*words: object) -> str:
+        result = CliRunner().invoke(app, [*map(str, words)])
+        assert result.exit_code in (0, NOT_TO_SHIP), (result.output, result.exception)
+        return result.stdout
+
+    ranked = {}
+    for name, options in {
+        "folder": ("--items", folder),
+        "tables": ("--items", tables.items, "--column", "doc_id=sku"),
+    }.items():
+        run("rank", tmp_path / "run", *options, "--sorted", "-o", tmp_path / f"{name}.parquet")
+        rows = pq.read_table(tmp_path / f"{name}.parquet").to_pylist()
+        ranked[name] = {(row["query_id"], row["rank"]): row["doc_id"] for row in rows}
+    assert ranked["folder"] == ranked["tables"]
+    said = {}
+    for name, options in {
+        "folder": ("--items", folder),
+        "tables": ("--items", tables.items, "--column", "doc_id=sku", "--counts", tables.counts),
+        "shard": ("--items", folder / items_name(1), "--counts", folder / counts_name(1)),
+    }.items():
+        said[name] = json.loads(run("certify", tmp_path / "run", *options, "--json"))
+    assert said["folder"]["certificate"]["queries"] == 250
+    assert said["shard"]["certificate"]["queries"] == len(
+        set(pq.read_table(folder / items_name(1))["query_id"].to_pylist())
+    )
+    both = [said[name]["certificate"]["mean_loss"] for name in ("folder", "tables")]
+    assert both[0] == pytest.approx(both[1])
 
 
 def test_what_shards_cannot_do_is_refused_in_a_sentence(whole: OwnShards, folder: Path) -> None:

@@ -237,13 +237,16 @@ def assess_run(
     from saferank.safety.promise import promise_of
 
     ranker = Ranker.load(run)
-    counts, weights = tables.counts, promise.weights
+    shards, weights = tables.shards, promise.weights
     floors = (promise.floor, promise.floor_of_all)
     stated = promise.keep is not None or promise.slack is not None or any(floors)
     asked = replace(
         promise_of(ranker, promise.keep, promise.slack), floor=floors[0], floor_of_all=floors[1]
     )
-    click_model = None if counts is None else _click_model(ranker, judged.bias, counts)
+    ranks = None if shards is None else shards.manifest.ranks
+    click_model = None
+    if tables.counts is not None or shards is not None:
+        click_model = _click_model(ranker, judged.bias, tables.counts, ranks)
     promise.check(ranker, click_model)
     data, counted, notes = tables.read(click_model, ranker=ranker)
     for sentence in (*ranker.differences(data), *notes):
@@ -257,14 +260,16 @@ def assess_run(
     )  # fmt: skip
 
 
-def _click_model(ranker: Ranker, bias: str | None, counts: Path) -> ClickModel:
+def _click_model(
+    ranker: Ranker, bias: str | None, counts: Path | None, ranks: int | None
+) -> ClickModel:
     """The click model that was asked for, else the one that the ranker was learned with."""
     from saferank.cli.inputs import read_click_model
     from saferank.clicks import ClickModel
 
     own = ranker.provenance.click_model
     if bias is not None:
-        return read_click_model(bias, counts)
+        return read_click_model(bias, counts, ranks)
     if own is None:
         raise InputError(
             "`--bias` must be given with counts: this ranker was learned with no click model."

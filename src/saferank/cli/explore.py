@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from saferank.clicks import ClickModel
     from saferank.counts import Counts
     from saferank.data import RankingData
-    from saferank.data.items.two_tables import ItemTables
+    from saferank.data.items.two_tables import ItemStream
     from saferank.safety.exploring import Aim, ExplorationPlan
 
 
@@ -215,7 +215,7 @@ def _on_lists(sentence: str) -> str:
 
 
 def read_production(
-    items: Path | ItemTables, production: Path | None, columns: Mapping[str, str]
+    items: Path | ItemStream, production: Path | None, columns: Mapping[str, str]
 ) -> tuple[RankingData, str]:
     """Items with production's scores, and where these come from."""
     from dataclasses import replace

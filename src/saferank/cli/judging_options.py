@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from saferank.data.features import FeatureSchema
     from saferank.evaluation.scored_policies import Deployed
     from saferank.learning import Ranker
+    from saferank.logs.shard_folder import ShardFolder
 
 NOT_TO_SHIP = 3
 """The exit code of a ranker that should not replace production."""
@@ -88,6 +89,14 @@ class ItemsAndCounts:
         ),
     ] = None
 
+    @property
+    def shards(self) -> ShardFolder | None:
+        """The shards with counts of their own, where the items are a folder of them."""
+        from saferank.logs.shard_folder import ShardFolder, is_shard_folder
+
+        own = self.counts is None and is_shard_folder(self.items)
+        return ShardFolder.open(self.items) if own else None
+
     def read(
         self,
         click_model: ClickModel | None,
@@ -117,9 +126,13 @@ class ItemsAndCounts:
             data = replace(data, groups=read_groups(source, self.group, data, columns=columns))
         if click_model is None:
             return data, None, []
-        if self.counts is None:
+        shards = self.shards
+        if shards is not None:
+            table = shards.counts()
+        elif self.counts is not None:
+            table = CountTable.open(self.counts)
+        else:
             raise InputError("`--counts` must be given unless the method is skyline.")
-        table = CountTable.open(self.counts)
         aligned, report = align(table, data, ranks=click_model.ranks, skip_bad=self.skip_bad)
         return data, aligned, [table.feedback.say(line) for line in report.sentences()]
 

@@ -13,7 +13,7 @@ import typer
 from saferank.errors import InputError
 
 if TYPE_CHECKING:
-    from saferank.data.items.two_tables import ItemTables
+    from saferank.data.items.two_tables import ItemStream
     from saferank.logs import EngineChoice
 
 Log = Annotated[
@@ -114,10 +114,15 @@ Hive = Annotated[
 ]
 
 
-def item_source(items: Path, documents: Path | None) -> Path | ItemTables:
-    """The items' table, or the two that are joined."""
+def item_source(items: Path, documents: Path | None) -> Path | ItemStream:
+    """The items' table, the two that are joined, or all shards of a folder."""
     from saferank.data.items.two_tables import ItemTables
+    from saferank.logs.shard_folder import ShardFolder, is_shard_folder
 
+    if is_shard_folder(items):
+        if documents is not None:
+            raise InputError("`--documents` must be left out where items are shards.")
+        return ShardFolder.open(items).items()
     return items if documents is None else ItemTables(items, documents)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 
 from saferank._core.files import read_json
 from saferank._core.records import from_dict
@@ -23,6 +24,7 @@ from saferank.counts.shard_numbers import check_shards, shard_numbers
 from saferank.data import RankingData
 from saferank.data.features import FeatureSchema
 from saferank.data.items import read_items
+from saferank.data.items.two_tables import ItemFiles
 from saferank.data.matching import match_features
 from saferank.errors import InputError, require
 from saferank.logs.aligned import Alignment
@@ -141,6 +143,28 @@ class ShardFolder:
     def __len__(self) -> int:
         return len(self.manifest.shards)
 
+    def items(self) -> ItemFiles:
+        """The items of all shards as one table, which is read some rows at a time."""
+        for number in range(len(self)):
+            self._check_unchanged(number)
+        return ItemFiles(tuple(self.path / items_name(number) for number in range(len(self))))
+
+    def counts(self) -> CountTable:
+        """The counts of all shards as one table, in memory."""
+        files = [CountTable.open(self.path / counts_name(number)) for number in range(len(self))]
+        said = files[0].schema.metadata
+        whole = pa.concat_tables(table.to_arrow() for table in files)
+        return CountTable.of_arrow(whole.replace_schema_metadata(said))
+
+    def _check_unchanged(self, number: int) -> None:
+        record = self.manifest.shards[number]
+        for name, digest in ((items_name(number), record.items_digest),
+                             (counts_name(number), record.counts_digest)):  # fmt: skip
+            path = self.path / name
+            same = digest_of(path) == digest
+            got = "a file that was changed since"
+            require(same, str(path), "as `saferank shard` wrote it", got)
+
     def read(
         self,
         number: int,
@@ -167,13 +191,10 @@ class ShardFolder:
         Shard
             Refused with `InputError` where a file is changed, or a query belongs to another shard.
         """
-        record = self.manifest.shards[number]
-        items, counts = self.path / items_name(number), self.path / counts_name(number)
-        for path, digest in ((items, record.items_digest), (counts, record.counts_digest)):
-            require(digest_of(path) == digest, str(path), "as `saferank shard` wrote it",
-                    "a file that was changed since")  # fmt: skip
-        data = self._items(items, leave_out)
+        self._check_unchanged(number)
+        data = self._items(self.path / items_name(number), leave_out)
         self._check_law(data, number)
+        counts = self.path / counts_name(number)
         aligned, report = align(CountTable.open(counts), data, ranks=ranks, skip_bad=skip_bad)
         return Shard(data, aligned, report)
 

@@ -18,7 +18,7 @@ from saferank.data.damage import refuse_damaged
 from saferank.data.frames import as_arrow, is_table
 from saferank.data.groups import Groups
 from saferank.data.items.tables import ItemsSource, csv_header, kind_of
-from saferank.data.items.two_tables import ItemTables
+from saferank.data.items.two_tables import ItemStream
 from saferank.data.ranking import RankingData
 from saferank.errors import InputError, require
 
@@ -76,7 +76,7 @@ def _columns(
     source: ItemsSource, names: list[str], columns: Mapping[str, str] | None
 ) -> list[Array]:
     """Some columns of a table as texts."""
-    if isinstance(source, ItemTables):
+    if isinstance(source, ItemStream):
         schema, batches = source.open(columns, _ROWS)
         _check_names(schema.names, names)
         some = list(dict.fromkeys(names))

@@ -27,7 +27,7 @@ from saferank.data.frames import ArrowTable, as_arrow, is_table
 from saferank.data.items.csv_kinds import csv_kinds
 from saferank.data.items.table_building import TableBuilder
 from saferank.data.items.table_layout import IDS, Layout, Wanted
-from saferank.data.items.two_tables import ItemTables
+from saferank.data.items.two_tables import ItemStream
 from saferank.data.letor.reading import read_letor
 from saferank.data.ranking import RankingData
 from saferank.errors import InputError, require
@@ -41,7 +41,7 @@ _ROWS: Final = 1 << 14
 _READ_AHEAD: Final = 1 << 20
 """Bytes of each column."""
 
-ItemsSource = str | os.PathLike[str] | ArrowTable | ItemTables
+ItemsSource = str | os.PathLike[str] | ArrowTable | ItemStream
 
 
 def kind_of(path: Path) -> str:
@@ -106,7 +106,7 @@ def read_items(
     >>> items.schema.get("brand").categories
     ('y', 'x')
     """
-    if not is_table(source) and not isinstance(source, ItemTables):
+    if not is_table(source) and not isinstance(source, ItemStream):
         path = Path(os.fspath(source))
         if kind_of(path) == "letor":
             require(path.is_file(), "path", "a file that exists", str(path))
@@ -121,7 +121,7 @@ def read_items(
 
 def read_rows(source: ItemsSource, wanted: Wanted) -> tuple[RankingData, Ints]:
     """Items of a table as `read_items` has them, and the table's row of each document."""
-    if isinstance(source, ItemTables):
+    if isinstance(source, ItemStream):
         return _built("items", _Opened(*source.open(wanted.columns, _ROWS)), wanted)
     if is_table(source):
         arrow = as_arrow(source, "items")

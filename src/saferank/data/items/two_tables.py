@@ -7,6 +7,7 @@ joined by the document's id while rows are read, in their order; the wide table 
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +23,53 @@ from saferank.errors import InputError, require
 TableSource = str | os.PathLike[str] | ArrowTable
 
 
+class ItemStream(ABC):
+    """Items that are read some rows at a time, from more than one file."""
+
+    @abstractmethod
+    def open(
+        self, columns: Mapping[str, str] | None, rows: int
+    ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+        """Types of the columns, and the rows some at a time."""
+
+
+@dataclass(frozen=True)
+class ItemFiles(ItemStream):
+    """One table of items in several Parquet files of the same columns, such as shards.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from saferank.data import read_items
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> for name, query in (("a", 1), ("b", 2)):
+    ...     table = pa.table({"query_id": [query], "doc_id": [7], "x": [0.5]})
+    ...     pq.write_table(table, folder / name)
+    >>> read_items(ItemFiles((folder / "a", folder / "b")))
+    RankingData(2 queries, 2 documents, 1 features, unlabelled)
+    """
+
+    paths: tuple[Path, ...]
+
+    def open(
+        self, columns: Mapping[str, str] | None, rows: int
+    ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+        """Types of the columns, and the rows of one file after another."""
+        del columns
+        with refuse_damaged(self.paths[0], "readable parquet table"):
+            schema = pq.read_schema(self.paths[0])
+        return schema, (batch for path in self.paths for batch in self._rows(path, schema, rows))
+
+    def _rows(self, path: Path, schema: pa.Schema, rows: int) -> Iterator[pa.RecordBatch]:
+        with refuse_damaged(path, "readable parquet table"):
+            file = pq.ParquetFile(path)
+        same = file.schema_arrow.names == schema.names
+        require(same, str(path), f"with the columns {', '.join(schema.names)}", file.schema.names)
+        return _rows(path, file, rows)
+
+
 @dataclass(frozen=True, eq=False)
-class ItemTables:
+class ItemTables(ItemStream):
     """Pairs of queries and documents, and the documents' own features.
 
     Parameters
