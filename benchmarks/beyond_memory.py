@@ -3,14 +3,19 @@
 `python -m benchmarks.beyond_memory FOLDER --pairs 1000000 4000000 20000000 --memory 4GB` writes the
 tables (`many_pairs`; 2 10^7 pairs are 11 GB) and runs the commands on each, one thread each. With
 `--plain 1000000` it also runs them on so many pairs without a limit, and compares the processor
-time of a pair. For each run: processor time, peak of the process's memory (mapped pages that are in
-its tables count), peak of its anonymous memory, and of what it may write privately (`VmData`: with
-`--enforce` the system refuses more than the limit of it, `RLIMIT_DATA`).
+time of a pair. Every stage of training takes one pass over its queries, unless `--steps` says
+otherwise. What certifying costs depends on the ranker, too (the further its scores lie apart, the
+more), so that `--ranker RUN` certifies and ranks by that one, whatever the number of pairs.
+
+For each run: processor time, peak of the process's memory (mapped pages that are in its tables
+count), peak of its anonymous memory, and of what it may write privately (`VmData`: with `--enforce`
+the system refuses more than the limit of it, `RLIMIT_DATA`).
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import re
 import resource
@@ -23,8 +28,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from benchmarks.many_pairs import generate
+from benchmarks.many_pairs import DOCUMENTS, generate
 from saferank._core.storage import parse_size
+from saferank.learning.descent import Settings
+from saferank.learning.stopping import HELD_OUT
 
 COMMANDS: Final = ("learn", "certify", "rank")
 _PAUSE: Final = 0.05
@@ -61,6 +68,12 @@ class Run:
         )
 
 
+def one_pass(pairs: int) -> int:
+    """Steps that take each query to learn from once."""
+    learned = (1 - HELD_OUT) * pairs / DOCUMENTS
+    return math.ceil(learned / Settings().batch_size)
+
+
 def measure(folder: Path, pairs: int, memory: str | None, given: argparse.Namespace) -> list[Run]:
     """The commands one after the other on so many pairs."""
     tables = generate(folder, pairs)
@@ -68,8 +81,12 @@ def measure(folder: Path, pairs: int, memory: str | None, given: argparse.Namesp
     shutil.rmtree(run, ignore_errors=True)
     items = ["--items", tables.items]
     counts = ["--counts", tables.counts, "--production-policy", "sampled"]
+    steps = one_pass(pairs) if given.steps is None else given.steps
+    if given.ranker is not None:
+        shutil.copytree(given.ranker, run)
+        (run / "assessment.json").unlink(missing_ok=True)
     options = {
-        "learn": ["-o", run, "--bias", "trust-bias", "--steps", given.steps, *items, *counts],
+        "learn": ["-o", run, "--bias", "trust-bias", "--steps", steps, *items, *counts],
         "certify": [run, *items, *counts],
         "rank": [run, "-o", run.with_suffix(".parquet"), *items],
     }
@@ -131,10 +148,12 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, nargs="+", default=[20_000_000])
     parser.add_argument("--plain", type=int, help="pairs of a run without a limit")
     parser.add_argument("--memory", default="4GB")
-    parser.add_argument("--steps", type=int, default=500)
-    parser.add_argument("--commands", nargs="+", choices=COMMANDS, default=COMMANDS)
+    parser.add_argument("--steps", type=int)
+    parser.add_argument("--ranker", type=Path)
+    parser.add_argument("--commands", nargs="+", choices=COMMANDS)
     parser.add_argument("--enforce", action="store_true")
     given = parser.parse_args()
+    given.commands = given.commands or COMMANDS[given.ranker is not None :]
     plain = measure(given.folder, given.plain, None, given) if given.plain else []
     for pairs in given.pairs:
         limited = measure(given.folder, pairs, given.memory, given)

@@ -191,8 +191,8 @@ class Counts:
         cells = np.hstack([self.impressions[seen, :ranks], self.clicks[seen, :ranks]])
         order = np.lexsort(cells.T[::-1]) if cells.size else slice(None)
         digest = hashlib.blake2b(digest_size=16)
-        digest.update(np.ascontiguousarray(cells[order]).astype("<i8").tobytes())
-        digest.update(np.sort(self.sessions[self.sessions > 0]).astype("<i8").tobytes())
+        for values in (cells[order], np.sort(self.sessions[self.sessions > 0])):
+            digest.update(np.ascontiguousarray(values, dtype="<i8").reshape(-1).data)
         return digest.hexdigest()
 
     @classmethod

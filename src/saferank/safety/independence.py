@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+
 from saferank.counts import Counts
 from saferank.counts.sketch import Sketch
 from saferank.learning import Provenance, Ranker
@@ -34,8 +37,9 @@ def shared_sessions(ranker: object, counts: Counts) -> str | None:
         ranker.provenance,
         *([] if ranker.regression is None else [ranker.regression.provenance]),
     ]
+    log = _Log(counts)
     reasons = [
-        reason for provenance in provenances if (reason := _reason(provenance, counts)) is not None
+        reason for provenance in provenances if (reason := _reason(provenance, log)) is not None
     ]
     return reasons[0] if reasons else None
 
@@ -59,8 +63,28 @@ def can_tell(ranker: object, counts: Counts) -> bool:
     return own.shared(Sketch.from_dict(provenance.sketch)) is not None
 
 
-def _reason(provenance: Provenance, counts: Counts) -> str | None:
-    return _by_fingerprint(provenance, counts) or _by_sketch(provenance, counts)
+@dataclass(frozen=True, eq=False)
+class _Log:
+    """Counts, and the fingerprints of their parts, each made once."""
+
+    counts: Counts
+
+    @cached_property
+    def whole(self) -> str:
+        return self.counts.part("all").fingerprint()
+
+    @cached_property
+    def judged(self) -> str:
+        judge = self.counts.judge
+        return self.whole if judge is None else judge.fingerprint()
+
+    @cached_property
+    def learned(self) -> str:
+        return self.counts.part("learn").fingerprint()
+
+
+def _reason(provenance: Provenance, log: _Log) -> str | None:
+    return _by_fingerprint(provenance, log) or _by_sketch(provenance, log.counts)
 
 
 def _by_sketch(provenance: Provenance, counts: Counts) -> str | None:
@@ -78,11 +102,10 @@ def _by_sketch(provenance: Provenance, counts: Counts) -> str | None:
     )
 
 
-def _by_fingerprint(provenance: Provenance, counts: Counts) -> str | None:
+def _by_fingerprint(provenance: Provenance, log: _Log) -> str | None:
     if provenance.learned_from is None:
         return None
-    whole = counts.part("all").fingerprint()
-    judged = whole if counts.judge is None else counts.judge.fingerprint()
+    counts, whole, judged = log.counts, log.whole, log.judged
     if {whole, judged}.intersection(provenance.also_from):
         return f"The ranker was stopped by these sessions, or began from them: {_WHAT_TO_DO}."
     what = "the ranker" if provenance.method != "relevance" else "the ranker's regression"
@@ -90,10 +113,7 @@ def _by_fingerprint(provenance: Provenance, counts: Counts) -> str | None:
         return f"These are the sessions that {what} was learned from: {_WHAT_TO_DO}."
     if whole == provenance.learned_from:
         return f"These sessions are among those that {what} was learned from: {_WHAT_TO_DO}."
-    split_otherwise = (
-        whole == provenance.log and counts.part("learn").fingerprint() != provenance.learned_from
-    )
-    if split_otherwise:
+    if whole == provenance.log and log.learned != provenance.learned_from:
         return (
             f"The same log was split in another way when {what} was learned, so that sessions to "
             f"judge by were learned from: {_WHAT_TO_DO}."
