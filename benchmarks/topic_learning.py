@@ -1,4 +1,4 @@
-"""One epoch of PRPO with an MLP at the size of MSLR-WEB30K's training fold, end to end."""
+"""An epoch of PRPO at the size of MSLR-WEB30K's training fold, and one training of 900 queries."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from benchmarks.measure import Row, at_least, at_most, info
+from benchmarks.one_training import LENGTH, QUERIES, WIDTH, one_training
 from benchmarks.samplers import on_threads, torch_reinforce
 from saferank.clicks import simulate, trust_bias
 from saferank.data import RankingData, Scaling, synthetic
@@ -53,6 +54,26 @@ def rows(queries: int = PRESETS["mslr"].queries[0]) -> Iterator[Row]:
     yield at_least("REINFORCE over exact, a query, with the scorer", sampled / exact, 30)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     yield at_most("peak memory", peak, 8, "GB")
+    yield from _training_rows()
+
+
+def _training_rows() -> Iterator[Row]:
+    """One training of PRPO, regression and imitation included, beside REINFORCE's passes alone."""
+    whole = one_training()
+    passes = whole["steps"] * Settings().batch_size / whole["queries"]
+    module, slope = make_network(WIDTH, (64, 64), seed=0), np.ones(LENGTH)
+    features = np.random.default_rng(0).normal(size=(100, LENGTH, WIDTH)).astype(np.float32)
+    start = time.process_time()
+    for documents in features:
+        scores = module(torch.from_numpy(documents)).reshape(-1)
+        weights = trust_bias().exposure_weights
+        flow = torch_reinforce(scores.detach().numpy(), weights, slope, samples=1000)
+        scores.backward(torch.from_numpy(flow.astype(np.float32)))
+    sampled = (time.process_time() - start) / len(features) * passes * whole["queries"]
+    yield info(f"one training of PRPO, {QUERIES} queries of {LENGTH}", whole["processor"], "s")
+    yield info("passes over the queries after regression and imitation", passes, "")
+    yield info("as many passes by REINFORCE, 1000 samples", sampled, "s")
+    yield at_least("these passes over the whole training", sampled / whole["processor"], 30)
 
 
 def _reinforce_epoch(data: RankingData, goal: ExposureGoal, module: torch.nn.Module) -> float:

@@ -57,6 +57,25 @@ def test_a_kernel_is_compiled_again_when_one_that_it_calls_from_another_file_cha
 UNWRITABLE = {"HOME": "/dev/null", "XDG_CACHE_HOME": "/dev/null"}
 
 
+def test_constants_of_callers_do_not_compile_a_kernel_again(tmp_path):
+    (tmp_path / "inner.py").write_text(
+        "from saferank._core.kernels import kernel\n"
+        "@kernel\ndef inner(x, step):\n    return x + step\n"
+    )
+    (tmp_path / "outer.py").write_text(
+        "from saferank._core.kernels import kernel\nfrom inner import inner\n"
+        "@kernel\ndef outer(x):\n    count = 0\n    for _ in range(3):\n"
+        "        count = inner(count, 1)\n    return inner(x, 7) + count\n"
+    )
+    code = "from outer import inner, outer\nprint(outer(1), inner.signatures)"
+    shown = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True, text=True, check=True, cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, "."])},
+    )  # fmt: skip
+    assert shown.stdout == "11 [(int64, int64)]\n"
+
+
 def run_in_a_package_that_cannot_be_written(folder, **environment):
     """A file in place of `__pycache__`, as permissions do not hold a superuser back."""
     write(folder, 10)

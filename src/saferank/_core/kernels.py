@@ -29,6 +29,7 @@ P = ParamSpec("P")
 # Numba carries no annotations for these.
 _config: Any = numba.config
 _FunctionCache: Any = numba.core.caching.FunctionCache
+_types: Any = numba.types
 
 _DECORATED = re.compile(rb"^@(kernel|parallel_kernel|inlined)\b", re.MULTILINE)
 _FEW = 8192
@@ -80,13 +81,29 @@ def _numbers(arg: object) -> int:
 
 
 def _compiled(function: F, **options: Any) -> F:
+    options["no_cfunc_wrapper"] = True  # an entry for calls from C, which nobody makes
     # of fast mathematics only fused multiply-add is allowed: it never reorders a sum
     compile_ = numba.njit(nogil=True, fastmath={"contract"}, error_model="numpy", **options)
     compiled = compile_(function)
+    compiled.get_call_template = functools.partial(_without_constants, compiled.get_call_template)
     cache = _cache_of(function)
     if cache is not None:
         compiled._cache = cache
     return cast(F, compiled)
+
+
+def _without_constants(template: Callable[..., Any], args: Any, kws: Any) -> Any:
+    """How a kernel is called by another: the values of whole numbers do not make it a new one.
+
+    Numba would compile it again for each constant, also where a variable of the caller only starts
+    as one.
+    """
+    plain = tuple(_plain_type(arg) for arg in args)
+    return template(plain, {name: _plain_type(arg) for name, arg in kws.items()})
+
+
+def _plain_type(kind: Any) -> Any:
+    return _types.unliteral(kind) if isinstance(kind, _types.IntegerLiteral) else kind
 
 
 class _KernelCache(_FunctionCache):  # type: ignore[misc]

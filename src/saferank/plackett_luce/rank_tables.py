@@ -140,7 +140,10 @@ def _of_query(scores: Floats, grid: Grid, table: Floats) -> None:
         for d in range(documents):
             race.keep(seen, d * SEEN, *race.arrival(rates[d], time))
         lanes.store(times, 0, time)
-        slows, fasts = _split(rates, times.max(), slow, fast)
+        longest = times[0]
+        for lane in range(1, W):
+            longest = max(longest, times[lane])
+        slows, fasts = _split(rates, longest, slow, fast)
         _start(products, ranks)
         degree = _multiply_all(products, 0, ranks, 0, seen, slow[:slows])
         race.copy(products, 0, whole, 0, ranks * W)

@@ -167,10 +167,11 @@ def best_of_query(
         missing = _greedy(order, gains, floors, sums, middle, trial)
         if missing <= allowed:
             high, kept = middle, missing
-            safe[:] = trial
+            safe, trial = trial, safe
         else:
             low, lost = middle, missing
-            omega[:] = trial
+            for d in range(omega.size):
+                omega[d] = trial[d]
     share = min(1.0, max(0.0, (allowed - kept) / (lost - kept)))
     for d in range(omega.size):
         omega[d] = share * omega[d] + (1 - share) * safe[d]

@@ -109,7 +109,8 @@ def draw_decomposed(
         chance -= shares[number]
         number += 1
     shown = min(ranks, ranking.size)
-    ranking[:shown] = rankings[number, :shown]
+    for rank in range(shown):
+        ranking[rank] = rankings[number, rank]
     _complete(by_gain(gains, omega), ranking, shown)
 
 
@@ -120,7 +121,8 @@ def draw_by_table(table: Floats, gains: Floats, chance: Floats, ranking: Ints) -
     drawn = np.empty(ranks, dtype=np.int64)
     draw_ranking(table[:, :ranks], chance[0], chance[1:], drawn)
     shown = min(ranks, ranking.size)
-    ranking[:shown] = drawn[:shown]
+    for rank in range(shown):
+        ranking[rank] = drawn[rank]
     _complete(by_gain(gains, gains), ranking, shown)
 
 

@@ -91,7 +91,9 @@ def _score_all(
     first: int, last: int, features: Features, standard: Floats, sizes: Ints, flat: Parameters,
     scores: Floats,
 ) -> None:  # fmt: skip
-    widest = sizes.max()
+    widest = 0
+    for size in sizes:
+        widest = max(widest, size)
     inputs = np.zeros((_TOGETHER, widest), np.float32)
     outputs = np.zeros((_TOGETHER, widest), np.float32)
     for begin in range(first, last, _TOGETHER):
@@ -119,7 +121,8 @@ def _score_all(
 def _take(features: Parameters, standard: Floats, inputs: Parameters) -> None:
     """The features of a document, scaled and without gaps where that is asked for."""
     if standard.size == 0:
-        inputs[:] = features
+        for i in range(inputs.size):
+            inputs[i] = features[i]
         return
     for i in range(inputs.size):
         scaled = np.float32((np.float64(features[i]) - standard[0, i]) / standard[1, i])
@@ -132,8 +135,8 @@ def _hidden(
     out_two: Parameters,
 ) -> None:  # fmt: skip
     """A layer with ReLU of two documents: four inputs per pass over the outputs, added in order."""
-    out_one[:] = bias
-    out_two[:] = bias
+    for j in range(bias.size):
+        out_one[j] = out_two[j] = bias[j]
     whole = one.size - one.size % 4
     for i in range(0, whole, 4):
         a, b, c, d = one[i], one[i + 1], one[i + 2], one[i + 3]

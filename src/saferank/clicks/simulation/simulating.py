@@ -298,7 +298,8 @@ def _show(
             ordered = scores[first : offsets[query + 1]][order]
             counts, _ = ranking_counts(ordered, numbers[query], ranks, split_cost, states[query])
             for position in range(order.size):
-                shown[first + order[position]] = counts[position]
+                for rank in range(ranks):
+                    shown[first + order[position], rank] = counts[position, rank]
 
 
 @kernel
