@@ -8,8 +8,9 @@ the gradients of these subtrees, P parameters each, and all add up the rest. So 
 
     step(n) = ceil(B / n) block + messages(n) + B add + rest,
 
-where block, add and rest (drawing, risks, Adam) are measured here on one thread, and messages go at
-a latency and a bandwidth that are given. Validation is shared as the blocks are, and left out.
+where block, add and rest (cutting the step, Adam) are measured here on one thread, and messages
+go at a latency and a bandwidth that are given. Validation is shared as the blocks are, and left
+out.
 """
 
 from __future__ import annotations
@@ -32,7 +33,13 @@ from saferank.learning.shares import share_out, subtrees
 from saferank.objectives import OBJECTIVES, Context
 from saferank.objectives.goals import QueryBlock
 from saferank.objectives.in_exposures import ExposureGoal
-from saferank.scorers.networks import forward, gradients, make_network, to_scores
+from saferank.scorers.networks import (
+    forward,
+    gradients,
+    make_network,
+    one_thread_each,
+    to_scores,
+)
 
 WORKERS = (1, 2, 4, 16, 64)
 NETWORKS = {
@@ -49,7 +56,7 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=400)
     parser.add_argument("--batch", type=int, nargs="+", default=[64, 512])
     given = parser.parse_args()
-    with use_threads(1):
+    with use_threads(1), one_thread_each():  # as training has it
         training = _training(given.queries)
         size = sum(p.numel() for p in training.parameters)
         for batch in given.batch:
@@ -76,11 +83,10 @@ def _table(training: Training, batch: int, size: int) -> None:
     queries = np.arange(data.queries)[:batch]
     cuts = halve_queries(gather(data.offsets, queries)[1], TOGETHER)
     blocks = len(cuts)
-    whole = _seconds(lambda: training._step(queries))
     block = _seconds(lambda: [_block(training, queries[a:b]) for a, b in cuts]) / blocks
     parts = [torch.randn(1, size) for _ in range(blocks)]
     add = _seconds(lambda: sum(parts[1:], parts[0])) / blocks
-    rest = max(whole - blocks * (block + add), 0.0)
+    rest = _seconds(lambda: _rest(training, queries, parts[0][0]))
     print(
         f"{batch} queries a step, {blocks} blocks of {block * 1e3:.2f} ms, {size:,} parameters, "
         f"adding {add * 1e6:.0f} µs a block, rest {rest * 1e3:.2f} ms; "
@@ -106,6 +112,12 @@ def _block(training: Training, queries: np.ndarray) -> None:
     gradients(training.module, outputs, [-judged.gradient])
 
 
+def _rest(training: Training, queries: np.ndarray, gradient: torch.Tensor) -> None:
+    """What every worker does of a step, whoever computes its blocks."""
+    training.train.step_blocks(queries)
+    training.adam.step(gradient, 0.0)
+
+
 def _messages(workers: int, blocks: int, size: int, latency: float, speed: float) -> float:
     """A ring: each worker sends on what it has got, n - 1 times."""
     if workers == 1:
@@ -115,7 +127,7 @@ def _messages(workers: int, blocks: int, size: int, latency: float, speed: float
     return (workers - 1) * (latency + sent / speed)
 
 
-def _seconds(call: object, repeats: int = 7) -> float:
+def _seconds(call: object, repeats: int = 15) -> float:
     assert callable(call)
     call()
     times = []

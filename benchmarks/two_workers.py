@@ -1,12 +1,14 @@
 """What two processes bring: `torchrun -m saferank learn` with two of them against one.
 
     python -m benchmarks.two_workers FOLDER [--queries 2000] [--steps 200] [--repeats 3]
+                                            [--shards 8]
 
 Lists are as long as MSLR-WEB30K's (120 documents, 136 features), the network is the default one,
 every process has one thread. Commands with all steps and with one step run in turn: training is
 what they differ by, and the short ones are everything else (importing, reading, aligning, saving).
 Beside it stands what the machine's cores allow: two commands at once that know nothing of each
-other. Times are those that pass, the least of the repeats: nothing else may run meanwhile.
+other. With --shards items and counts are cut into so many shards first, of which each process
+reads its own. Times are those that pass, the least of the repeats: nothing else may run meanwhile.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 import argparse
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import time
@@ -26,6 +29,7 @@ import numpy as np
 from saferank.clicks import simulate, trust_bias
 from saferank.counts.counts_file import save_counts
 from saferank.data import synthetic, write_items
+from saferank.logs import shard
 
 WANTED = 1.6
 """Times as fast with two processes."""
@@ -51,8 +55,9 @@ def main() -> int:
     parser.add_argument("--queries", type=int, default=2000)
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--shards", type=int, default=0)
     given = parser.parse_args()
-    make_world(given.folder, given.queries)
+    make_world(given.folder, given.queries, given.shards)
     run(given.folder, 1, 1)  # compiled by now
     best: dict[tuple[int, int], Took] = {}
     apart = float("inf")
@@ -70,9 +75,20 @@ def main() -> int:
     return 0 if same and ratio is not None and ratio >= WANTED else 1
 
 
-def make_world(folder: Path, queries: int) -> None:
-    """Write items of long lists and the counts of simulated sessions, unless they are there."""
+def make_world(folder: Path, queries: int, shards: int = 0) -> None:
+    """Write items of long lists and the counts of simulated sessions, unless they are there.
+
+    The commands that follow learn from the shards where the folder has any.
+    """
     folder.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(folder / "shards", ignore_errors=True)
+    _make_tables(folder, queries)
+    if shards:
+        tables = folder / "items.parquet", folder / "counts.parquet"
+        shard(*tables, folder / "shards", shards=shards)
+
+
+def _make_tables(folder: Path, queries: int) -> None:
     if (folder / "counts.parquet").exists():
         return
     train = synthetic("mslr", queries=queries, seed=0).train
@@ -86,10 +102,12 @@ def make_world(folder: Path, queries: int) -> None:
 def command(folder: Path, workers: int, steps: int, name: str) -> list[str]:
     """The command line of one training."""
     start = ["-m", "torch.distributed.run", "--nproc-per-node", "2"] if workers == 2 else []
+    tables = ["--items", folder / "items.parquet", "--counts", folder / "counts.parquet"]
+    if (folder / "shards").exists():
+        tables = ["--items", folder / "shards"]
     words = [
-        *start, "-m", "saferank", "learn", "--items", folder / "items.parquet", "--counts",
-        folder / "counts.parquet", "--bias", "trust-bias", "--production-policy", "sampled",
-        "--steps", steps, "-o", folder / name,
+        *start, "-m", "saferank", "learn", *tables, "--bias", "trust-bias", "--production-policy",
+        "sampled", "--steps", steps, "-o", folder / name,
     ]  # fmt: skip
     return [sys.executable, *map(str, words)]
 

@@ -26,7 +26,9 @@ NOT_TO_SHIP = 3
 """The exit code of a ranker that should not replace production."""
 
 Run = Annotated[Path, typer.Argument(help="Folder of a learned ranker.", show_default=False)]
-Items = Annotated[Path, typer.Option(help="Items: Parquet, CSV or LETOR text.")]
+Items = Annotated[
+    Path, typer.Option(help="Items: Parquet, CSV or LETOR text, or a folder of shards.")
+]
 Production = Annotated[
     Path | None,
     typer.Option(help="Production's saved ranker or LightGBM file; else production_score."),

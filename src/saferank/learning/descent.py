@@ -195,22 +195,15 @@ class GoalQueries:
 
     def step_blocks(self, queries: Ints) -> tuple[Shares, list[QueryBlock]]:
         """The blocks of a step, and of those the own."""
-        positions, cuts = gather(self.offsets, queries)
+        sizes = self.offsets[queries + 1] - self.offsets[queries]
+        cuts = np.concatenate([[0], np.cumsum(sizes)])
         if self.portion is None:
             shares = Shares.of(cuts, TOGETHER, workers())
         else:
             borders = self.portion.shard_borders(queries)
             shares = Shares.of_shards(cuts, borders, TOGETHER, self.portion)
-        start = int(self.offsets[self.first])
-        own = [
-            QueryBlock(
-                queries[first:last] - self.first,
-                positions[cuts[first] : cuts[last]] - start,
-                cuts[first : last + 1] - cuts[first],
-            )
-            for first, last in shares.own
-        ]
-        return shares, own
+        mine = [queries[first:last] - self.first for first, last in shares.own]
+        return shares, [QueryBlock(one, *gather(self.data.offsets, one)) for one in mine]
 
     def values(self, scores: Floats, block: QueryBlock) -> Tensor:
         """Reward and risks of a block's queries: a row for each."""

@@ -58,8 +58,10 @@ class Workers:
         mine = mine[: lengths[self.rank]]
         if self.count == 1:
             return [mine]
-        sent = mine.new_zeros((max(lengths), *mine.shape[1:]))
-        sent[: len(mine)] = mine
+        sent = mine.contiguous()
+        if len(mine) < max(lengths):
+            sent = mine.new_zeros((max(lengths), *mine.shape[1:]))
+            sent[: len(mine)] = mine
         received = [torch.empty_like(sent) for _ in range(self.count)]
         _talk(received, sent)
         return [rows[:length] for rows, length in zip(received, lengths, strict=True)]
@@ -75,11 +77,24 @@ class Workers:
 
 def _talk(received: list[Tensor], sent: Tensor) -> None:
     try:
-        dist.all_gather(received, sent)
+        if len(received) == 2:
+            _swap_two(received, sent)
+        else:
+            dist.all_gather(received, sent)
     except RuntimeError as error:
         raise EngineError(
             "another worker is gone; the same command goes on from the last checkpoint."
         ) from error
+
+
+def _swap_two(received: list[Tensor], sent: Tensor) -> None:
+    """What two workers tell each other, in about half the processor time of gathering it."""
+    own = dist.get_rank()
+    received[own].copy_(sent)
+    sending = dist.isend(sent, 1 - own)
+    dist.recv(received[1 - own], 1 - own)
+    if sending is not None:
+        sending.wait()
 
 
 def workers() -> Workers:
