@@ -35,7 +35,9 @@ def test_utility_distance_and_ndcg_are_sums_over_documents_and_ranks(measured):
     world, rankers, made = measured
     test, weights = world.test, trust_bias(5).exposure_weights
     chances = [rank_probabilities(it.scores(test), 5, test.offsets) for it in rankers]
-    sums = {name: [] for name in ("expected", "utility", "production_utility", "distance")}
+    sums: dict[str, list[float]] = {
+        name: [] for name in ("expected", "utility", "production_utility", "distance")
+    }
     for first, last in zip(test.offsets[:-1], test.offsets[1:], strict=True):
         labels = test.labels[first:last].astype(float)
         old, new = (chance[first:last] for chance in chances)

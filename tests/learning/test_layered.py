@@ -20,9 +20,11 @@ def drawn(documents, width):
 
 def by_graph(module, features, flow):
     """Scores and the gradient of their sum, weighted by `flow`, in double precision."""
-    exact = torch.nn.Sequential(*module).double()
+    exact = torch.nn.Sequential(*module.children()).double()
     scores = exact(torch.from_numpy(features.astype(np.float64))).reshape(-1)
-    slopes = torch.autograd.grad(torch.dot(scores, torch.from_numpy(flow)), exact.parameters())
+    slopes = torch.autograd.grad(
+        torch.dot(scores, torch.from_numpy(flow)), list(exact.parameters())
+    )
     made = scores.detach().numpy(), torch.cat([slope.reshape(-1) for slope in slopes]).numpy()
     exact.float()
     return made
@@ -46,7 +48,7 @@ def test_a_hidden_unit_at_zero_has_no_slope():
     with torch.no_grad():
         for parameter in module.parameters():
             parameter.zero_()
-        module[2].weight.fill_(3.0)
+        list(module.parameters())[2].fill_(3.0)
     (output,) = forward(module, [np.ones((4, 2), np.float32)])
     (gradient,) = gradients(module, [output], [np.ones(4)])
     np.testing.assert_array_equal(gradient, [0.0, 0.0, 0.0, 0.0, 4.0])
@@ -59,12 +61,12 @@ def test_only_networks_of_this_package_in_single_precision_go_this_way():
     assert layered.layers_of(make_network(0, (2,), seed=0)) is None
     assert layered.layers_of(make_network(3, (2,), seed=0).double()) is None
     fixed = make_network(3, (2,), seed=0)
-    fixed[0].weight.requires_grad_(False)
+    next(fixed.parameters()).requires_grad_(False)
     for module in (
         fixed,
         torch.nn.Linear(3, 1),
         torch.nn.Sequential(torch.nn.Linear(3, 1)),
-        torch.nn.Sequential(*own, torch.nn.Tanh()),
+        torch.nn.Sequential(*own.children(), torch.nn.Tanh()),
     ):
         assert layered.layers_of(module) is None
 
