@@ -6,6 +6,7 @@ collections has the figures with a column for each, and its claims are printed b
 """
 
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -18,7 +19,7 @@ def main(runs):
     for name, folder in runs.items():
         for figure in range(2, 8):
             if (drawn := folder / f"figure-{figure}.svg").is_file():
-                shutil.copy(drawn, HERE / f"study-{name}-{figure}.svg")
+                (HERE / f"study-{name}-{figure}.svg").write_text(thin(drawn.read_text()))
         if (folder / "figure-1.svg").is_file():
             shutil.copy(folder / "figure-1.svg", HERE / "study-1.svg")
         if (told := folder / "claims.json").is_file():
@@ -27,6 +28,12 @@ def main(runs):
             print((folder / "claims.md").read_text())
     if claims:
         table(claims)
+
+
+def thin(svg):
+    """A figure without the labels of its single marks, numbers with two digits."""
+    plain = re.sub(r' (?:aria-[a-z]+|role)="[^"]*"', "", svg)
+    return re.sub(r"(\d+\.\d\d)\d+", r"\1", plain)
 
 
 def table(claims):
