@@ -214,7 +214,7 @@ def _worst_case_rows(assessment: Assessment) -> list[tuple[str, object]]:
 def _guard_rows(certificate: Certificate) -> list[tuple[str, object]]:
     """What the guard leaves of the new ranker."""
     left = "traffic of the new ranker" if certificate.guard_mode != "best" else "gain kept"
-    by = "" if certificate.guard_mode != "best" else ", by its own exposures"
+    by = "" if certificate.guard_mode != "best" else ", by its own exposures, weighted by traffic"
     rows: list[tuple[str, object]] = [
         ("with the guard: what is served", certificate.guard_mode),
         (f"with the guard: {left}{by}", f"{certificate.guard_mixing:.1%}"),

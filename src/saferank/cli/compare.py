@@ -133,7 +133,7 @@ def _tell(comparison: Comparison, chart: Path | None) -> None:
         )  # fmt: skip
     print_table(
         f"By {comparison.sessions:,} sessions to judge by; intervals hold for all at once "
-        f"({comparison.confidence:.0%})",
+        f"({comparison.confidence:.0%}); ordered by what is certain (at least)",
         ("ranker", say("clicks per session"), "change", "interval", "at least"), rows,
     )  # fmt: skip
     for candidate in comparison.candidates:

@@ -262,9 +262,12 @@ def learn(
     from saferank.data import RankingData
     from saferank.learning.devices import find_device
     from saferank.learning.ranker import FILES
+    from saferank.learning.recipe import check_method
     from saferank.learning.workers import together
 
     check_folder(output, FILES)
+    check_method(recipe.method)
+    replaces = output.is_dir() and any(output.iterdir())
     device = find_device(training.device)
     labels = recipe.method == "skyline"
     ranks = tables.ranks_of_shards(bias, labels)
@@ -292,6 +295,7 @@ def learn(
         return
     ranker.save(output)
     notes = [*notes, *_notes_on_production(ranker)]
+    notes += [f"The ranker that was in {output} is replaced."] if replaces else []
     _tell(ranker.provenance, output, notes, _next_command(output, tables), json)
 
 
@@ -304,12 +308,11 @@ def _notes_on_production(ranker: Ranker) -> list[str]:
 
 
 def _next_command(output: Path, tables: ItemsAndCounts) -> str:
-    from saferank.logs.shard_folder import counts_name, is_shard_folder, items_name
+    from saferank.logs.shard_folder import is_shard_folder
 
-    if is_shard_folder(tables.items):
-        shard = [tables.items / items_name(0), "--counts", tables.items / counts_name(0)]
-        return f"saferank certify {join([str(output), '--items', *map(str, shard)])}"
     words = [str(output), "--items", str(tables.items)]
+    if is_shard_folder(tables.items):
+        return f"saferank certify {join(words)}"
     words += [] if tables.documents is None else ["--documents", str(tables.documents)]
     words += ["--counts", str(tables.counts or "COUNTS")]
     words += [word for pair in tables.column or () for word in ("--column", pair)]

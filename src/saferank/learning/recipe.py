@@ -187,6 +187,11 @@ class Recipe:
         return plain
 
 
+def check_method(name: str) -> None:
+    """Refuse a name that is no method's."""
+    require(name in METHODS, "method", f"one of {', '.join(METHODS)}", name)
+
+
 def recipe_of(method: str | Recipe | None, changes: dict[str, Any]) -> tuple[str, Recipe]:
     """A method's name and recipe, with changes; a recipe of one's own is named by its parts."""
     if isinstance(method, Recipe):
@@ -196,7 +201,7 @@ def recipe_of(method: str | Recipe | None, changes: dict[str, Any]) -> tuple[str
             part if isinstance(part, str) else part_name(part) for part in parts
         ), recipe
     name = default_method(changes.get("keep")) if method is None else method
-    require(name in METHODS, "method", f"one of {', '.join(METHODS)}", name)
+    check_method(name)
     return name, METHODS[name].replace(**changes)
 
 

@@ -98,6 +98,11 @@ def align(
             )
         aligned = tables.arrays(top)
         beyond = tables.check_complete(aligned, unknown["unknown_impressions"])
+        if unknown["unknown_documents"] and not aligned.impressions.any():
+            raise InputError(
+                f"the items must be those of the log; none of the {unknown['unknown_documents']:,} "
+                f"documents that it shows is among them, for example {unknown['example']}."
+            )
         return aligned, _alignment(aligned, unknown, beyond, tables.parts.split)
 
 

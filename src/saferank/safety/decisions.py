@@ -238,6 +238,11 @@ def by_clicks(test: ClickTest, *, rule: Rule = _DEFAULT) -> Decision:
         sentence = f"Do not ship yet, it rests on the click model: {test.verdict(rule)}."
         step = _next_for_trust(test.doubts, rule.guard)
         return Decision(False, "clicks", sentence, assumes, unsure=True, next_step=step)
+    if test.difference.estimate < -rule.tolerance * max(test.production, 0.0):
+        worst = test.sentence(worse=True)
+        sentence = f"Do not ship: it looks worse than production; {worst}{in_doubt}."
+        step = "Keep production; learn with another method, or from more sessions."
+        return Decision(False, "clicks", sentence, assumes, unsure=True, next_step=step)
     by_log = test.sentence(robust=False)
     sentence = f"Do not ship yet, a loss cannot be ruled out: {by_log}{in_doubt}."
     step = _next_for_certainty(test.bound, rule.guard)
