@@ -79,7 +79,7 @@ def test_where_production_sorts_learn_says_that_the_promise_needs_the_guard(fold
         ((), "`--counts` must be given"),
         (("--counts", "nothing.parquet"), "a Parquet file that exists"),
         (("--method", "magic", "--counts", "{}/counts.parquet"), "`method` must be one of"),
-        (("--bias", "magic", "--counts", "{}/counts.parquet"), "a bias.json or one of"),
+        (("--bias", "magic", "--counts", "{}/counts.parquet"), "a bias.json that exists or one of"),
         (
             ("--method", "dr", "--keep", "0.9", "--counts", "{}/counts.parquet"),
             "`keep` must be used with keep or prpo-floor",

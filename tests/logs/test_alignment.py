@@ -63,6 +63,13 @@ def test_unknown_documents_are_refused_or_told() -> None:
     assert counts.impressions.sum() == sum(row[3] for row in ROWS)
 
 
+def test_items_of_another_log_are_refused_whatever_is_skipped() -> None:
+    elsewhere = items([1, 2], [7, 8, 9], [0, 1, 3])
+    rows = [(f"other {row[0]}", *row[1:]) for row in ROWS]
+    with pytest.raises(InputError, match="none of the .* documents that it shows is among them"):
+        sr.logs.align(table(rows), elsewhere, skip_bad=True)
+
+
 def test_the_cut() -> None:
     counts, told = sr.logs.align(table(ROWS), ITEMS, ranks=1)
     assert counts.impressions.tolist() == [[5], [0], [0], [7], [0]]

@@ -112,6 +112,13 @@ def test_ranks_from_zero(summed: bool) -> None:
     assert left.report.ranks == 3
 
 
+def test_ranks_from_zero_are_seen_beside_repeated_rows() -> None:
+    log = a_log(rank_from=0)
+    lower = np.flatnonzero(log["rank"].to_numpy() == 1)[::10]
+    with pytest.raises(InputError, match=r"ranks count from 0.*--rank-from 0"):
+        sr.count(pa.concat_tables([log, log.take(lower)]))
+
+
 def test_a_few_rows_at_rank_zero_are_bad_rows() -> None:
     log = a_log().to_pandas()
     log.loc[log.session_id % 10 == 0, "rank"] -= 1

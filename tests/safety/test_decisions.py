@@ -38,6 +38,11 @@ def test_clicks_decide_by_the_bound_not_by_the_estimate():
     assert not unsure.decision.ship
     assert unsure.decision.unsure
     assert unsure.decision.next_step
+    lean = judge(neither - 0.2 * GOOD, few)
+    assert lean.difference.estimate < 0 < lean.difference.upper
+    assert lean.decision.unsure
+    assert "it looks worse than production" in lean.decision.sentence
+    assert "Keep production" in lean.decision.next_step
     # much of production's utility may go: then even this will do
     assert judge(neither, few, rule=Rule(tolerance=0.6)).decision.ship
 

@@ -266,7 +266,8 @@ def learn(
     from saferank.learning.workers import together
 
     check_folder(output, FILES)
-    check_method(recipe.method)
+    if recipe.method is not None:
+        check_method(recipe.method)
     replaces = output.is_dir() and any(output.iterdir())
     device = find_device(training.device)
     labels = recipe.method == "skyline"
