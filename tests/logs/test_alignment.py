@@ -66,7 +66,7 @@ def test_unknown_documents_are_refused_or_told() -> None:
 def test_items_of_another_log_are_refused_whatever_is_skipped() -> None:
     elsewhere = items([1, 2], [7, 8, 9], [0, 1, 3])
     rows = [(f"other {row[0]}", *row[1:]) for row in ROWS]
-    with pytest.raises(InputError, match="none of the .* documents that it shows is among them"):
+    with pytest.raises(InputError, match=r"none of the .* documents that it shows is among them"):
         sr.logs.align(table(rows), elsewhere, skip_bad=True)
 
 

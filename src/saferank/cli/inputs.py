@@ -23,7 +23,8 @@ def read_click_model(bias: str, counts: Path | None, ranks: int | None = None) -
     `ranks` are those of the counts, where they are known.
     """
     if bias not in NAMED:
-        require(Path(bias).is_file(), "bias", f"a bias.json that exists or one of {', '.join(NAMED)}", bias)
+        rule = f"a bias.json that exists or one of {', '.join(NAMED)}"
+        require(Path(bias).is_file(), "bias", rule, bias)
         return ClickModel.load(bias)
     if ranks is not None:
         return NAMED[bias](min(ranks, 10))
