@@ -154,6 +154,44 @@ def test_a_certificate_on_a_shard_knows_that_its_sessions_were_not_learned_from(
     assert shared_sessions(ranker, shard.counts.part("learn")) is not None
 
 
+def test_sessions_without_ids_are_known_again_however_the_queries_are_cut(
+    tables: Tables, tmp_path: Path
+) -> None:
+    from saferank.safety.independence import shared_sessions
+
+    named = ["query_id", "doc_id", "rank", "impressions", "clicks"]
+    log = pq.read_table(tables.counts).select(named).replace_schema_metadata(None)
+    counted = sr.count(log, judge=0)
+    folders = [tmp_path / name for name in ("four", "three")]
+    for folder, shards in zip(folders, (4, 3), strict=True):
+        sr.logs.shard(tables.items, counted, folder, shards=shards, columns={"doc_id": "sku"})
+    ranker = learn(read_shards(folders[0], ranks=RANKS), scorer="linear")
+    items = sr.data.read_items(tables.items, columns={"doc_id": "sku"})
+    aligned, _ = sr.logs.align(counted, items, ranks=RANKS)
+    for same in (aligned, read_shards(folders[1], ranks=RANKS).counts):
+        said = shared_sessions(ranker, same)
+        assert said is not None
+        assert "that the ranker was learned from" in said
+    clicks = log["clicks"].to_numpy().copy()
+    clicks[np.flatnonzero(clicks < log["impressions"].to_numpy())[0]] += 1
+    other = log.set_column(4, "clicks", [clicks])
+    fresh, _ = sr.logs.align(sr.count(other, judge=0), items, ranks=RANKS)
+    assert shared_sessions(ranker, fresh) is None
+
+
+@pytest.mark.parametrize("wrong", [10**18, 1, 0, -5])
+def test_a_manifest_with_other_numbers_is_refused_before_memory_is_taken(
+    folder: Path, tmp_path: Path, wrong: int
+) -> None:
+    place = tmp_path / "shards"
+    shutil.copytree(folder, place)
+    manifest = json.loads((place / "shards.json").read_text())
+    manifest["shards"][1]["documents"] = wrong
+    (place / "shards.json").write_text(json.dumps(manifest))
+    with pytest.raises(InputError, match=r"rows of|documents of a shard"):
+        read_shards(place, ranks=RANKS)
+
+
 def test_certify_and_rank_take_the_folder_and_a_shard(
     tables: Tables, folder: Path, whole: OwnShards, tmp_path: Path
 ) -> None:

@@ -140,6 +140,8 @@ def refreshed(folder: Path) -> None:
     for number, said in enumerate(record["shards"]):
         said["items_digest"] = digest_of(folder / items_name(number))
         said["counts_digest"] = digest_of(folder / counts_name(number))
+        said["documents"] = pq.read_metadata(folder / items_name(number)).num_rows
+        said["counts"] = pq.read_metadata(folder / counts_name(number)).num_rows
     (folder / MANIFEST).write_text(json.dumps(record), encoding="utf-8")
 
 
@@ -157,6 +159,17 @@ def test_a_query_that_is_split_between_shards_is_refused(folder: Path) -> None:
         ShardFolder.open(folder).read(1)
 
 
+@pytest.mark.parametrize("name", ["shard", "Shard"])
+def test_a_feature_may_have_any_name(tables: Tables, tmp_path: Path, name: str) -> None:
+    items = pq.read_table(tables.items)
+    numbers = pa.array(np.arange(len(items)) % 5 * 1.5)
+    sr.logs.shard(items.append_column(name, numbers), tables.counts, tmp_path / "named",
+                  shards=3, columns=SKU)  # fmt: skip
+    read = [pq.read_table(tmp_path / "named" / items_name(number))[name] for number in range(3)]
+    values = pa.concat_tables([pa.table({"x": column}) for column in read])["x"]
+    assert sorted(values.to_pylist()) == sorted(numbers.to_pylist())
+
+
 def test_a_missing_or_changed_shard_is_refused(folder: Path) -> None:
     shards = ShardFolder.open(folder)
     data = (folder / items_name(2)).read_bytes()
@@ -165,6 +178,11 @@ def test_a_missing_or_changed_shard_is_refused(folder: Path) -> None:
         shards.read(2)
     (folder / counts_name(3)).unlink()
     with pytest.raises(InputError, match=r"all 4 shards.*without counts-0003.parquet"):
+        ShardFolder.open(folder)
+    whole = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    short = {**whole, "shards": whole["shards"][:-2]}
+    (folder / MANIFEST).write_text(json.dumps(short), encoding="utf-8")
+    with pytest.raises(InputError, match=r"2 shards of its shards\.json"):
         ShardFolder.open(folder)
     (folder / MANIFEST).write_text("[]", encoding="utf-8")
     with pytest.raises(InputError, match="must be an object"):

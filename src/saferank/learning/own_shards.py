@@ -14,6 +14,7 @@ from saferank._core import flat, storage
 from saferank._core.flat import Array
 from saferank._core.progress import bar
 from saferank.counts import Counts
+from saferank.counts.additive_print import additive_print
 from saferank.data import RankingData
 from saferank.data.features import FeatureSchema
 from saferank.errors import require
@@ -25,6 +26,8 @@ from saferank.logs.aligned import Alignment
 from saferank.logs.shard_folder import Shard
 
 _OBJECTIVES = ("utility", "safe-ips", "safe-dr", "prpo", "prpo-lift", "prpo-floor", "keep")
+_TEXT = "S40"
+"""The longest fingerprint has 36 characters."""
 _SUMMED = (
     "documents", "shown", "queries", "shown_queries", "impressions", "unknown_documents",
     "unknown_impressions", "unknown_clicks", "beyond", "learn_sessions", "judge_sessions",
@@ -38,6 +41,8 @@ class Prints:
     data: list[str]
     learn: list[str]
     log: list[str]
+    sums: list[str]
+    """Of the sessions to learn from, as they add up over any cut of the queries."""
 
     @staticmethod
     def together(each: Sequence[str]) -> str:
@@ -121,8 +126,10 @@ def read_shards(
     given = folder if isinstance(folder, ShardFolder) else ShardFolder.open(folder)
     us = workers()
     owned = share_shards([record.documents for record in given.manifest.shards], us.count)
-    own = _Own(sum(given.manifest.shards[number].documents for number in owned[us.rank]))
     mine = owned[us.rank]
+    for number in mine:
+        given.check_rows(number)
+    own = _Own(sum(given.manifest.shards[number].documents for number in mine))
     with bar("reading shards", len(mine), show=None if us.writes else False) as advance:
         for number in mine:
             own.add(given.read(number, ranks=ranks, skip_bad=skip_bad, leave_out=leave_out))
@@ -150,7 +157,7 @@ class _Own:
         self.features: Array | None = None
         self.parts: list[RankingData] = []
         self.counts: list[Counts] = []
-        self.prints: list[tuple[str, str, str]] = []
+        self.prints: list[tuple[str, str, str, str]] = []
         self.alignments: list[Alignment] = []
 
     def add(self, shard: Shard) -> None:
@@ -164,7 +171,8 @@ class _Own:
         storage.put(self.features, place, data.features)
         self.start += data.documents
         learn, everything = counts.part("learn"), counts.part("all")
-        self.prints.append((data.fingerprint(), learn.fingerprint(), everything.fingerprint()))
+        own = data.fingerprint(), learn.fingerprint(), everything.fingerprint()
+        self.prints.append((*own, additive_print(learn)))
         none = np.zeros((data.documents, 0), dtype=np.float32)
         self.parts.append(replace(data, features=none, feature_names=None,
                                   schema=FeatureSchema.numbered(0)))  # fmt: skip
@@ -216,10 +224,10 @@ def _joined(parts: Sequence[Counts]) -> Counts:
 
 
 def _all_texts(us: Workers, own: Sequence[Sequence[str]]) -> Array:
-    """Rows of texts of 32 characters, those of all workers."""
-    rows = np.array([[one.encode() for one in row] for row in own], dtype="S32")
+    """Rows of short texts, those of all workers."""
+    rows = np.array([[one.encode() for one in row] for row in own], dtype=_TEXT)
     flat_rows = join_rows(us, rows.view(np.uint8).reshape(len(rows), -1))
-    return flat_rows.view("S32").astype(str)
+    return flat_rows.view(_TEXT).astype(str)
 
 
 def _summed(us: Workers, own: Sequence[Alignment]) -> Alignment:

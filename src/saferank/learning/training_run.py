@@ -14,6 +14,7 @@ from scipy.special import expit
 from saferank._core.flat import Floats
 from saferank._core.seeds import derive
 from saferank.counts import Counts
+from saferank.counts.additive_print import added
 from saferank.counts.sketch import Sketch
 from saferank.data import RankingData
 from saferank.estimators import Evidence, Propensities
@@ -252,7 +253,8 @@ class TrainingRun(Inputs):
         sketches = [c.sketch for c in (part, aside) if c is not None and c.sketch is not None]
         sketches += [Sketch.from_dict(p.sketch) for p in before if p.sketch is not None]
         also = [] if aside is None else [aside.fingerprint()]
-        also += [] if self.shards is None else self.shards.prints.learn
+        if self.shards is not None:
+            also += [*self.shards.prints.learn, added(self.shards.prints.sums)]
         for provenance in before:
             also += [provenance.learned_from or "", *provenance.also_from]
         return {

@@ -15,10 +15,11 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from saferank._core.files import read_json
 from saferank._core.records import from_dict
-from saferank.counts.arrays import Counts, check_ranks
+from saferank.counts.arrays import MOST_CELLS, Counts, check_ranks
 from saferank.counts.count_table import CountTable
 from saferank.counts.shard_numbers import check_shards, shard_numbers
 from saferank.data import RankingData
@@ -62,6 +63,11 @@ class ShardRecord:
     """Rows of the file of counts."""
     items_digest: str
     counts_digest: str
+
+    def __post_init__(self) -> None:
+        for name in ("documents", "queries", "counts"):
+            number = getattr(self, name)
+            require(0 <= number <= MOST_CELLS, f"{name} of a shard", f"in 0..{MOST_CELLS}", number)
 
 
 @dataclass(frozen=True)
@@ -130,6 +136,9 @@ class ShardFolder:
                 there = (self.path / name).is_file()
                 require(there, str(self.path), f"a folder of all {len(self)} shards",
                         f"it without {name}")  # fmt: skip
+        more = (self.path / items_name(len(self))).exists()
+        require(not more, str(self.path), f"a folder of the {len(self)} shards of its {MANIFEST}",
+                f"it with {items_name(len(self))}")  # fmt: skip
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> ShardFolder:
@@ -156,6 +165,18 @@ class ShardFolder:
         whole = pa.concat_tables(table.to_arrow() for table in files)
         return CountTable.of_arrow(whole.replace_schema_metadata(said))
 
+    def check_rows(self, number: int) -> None:
+        """Refuse a shard whose files have not as many rows as the manifest says."""
+        record = self.manifest.shards[number]
+        for name, rows in ((items_name(number), record.documents),
+                           (counts_name(number), record.counts)):  # fmt: skip
+            try:
+                own = pq.read_metadata(self.path / name).num_rows
+            except (pa.ArrowException, OSError):
+                own = None
+            rule = f"those of the manifest, {rows} of them"
+            require(own == rows, f"rows of {self.path / name}", rule, own)
+
     def _check_unchanged(self, number: int) -> None:
         record = self.manifest.shards[number]
         for name, digest in ((items_name(number), record.items_digest),
@@ -164,6 +185,7 @@ class ShardFolder:
             same = digest_of(path) == digest
             got = "a file that was changed since"
             require(same, str(path), "as `saferank shard` wrote it", got)
+        self.check_rows(number)
 
     def read(
         self,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from saferank.counts import Counts
+from saferank.counts.additive_print import MARK, additive_print
 from saferank.counts.sketch import Sketch
 from saferank.learning import Provenance, Ranker
 
@@ -55,7 +56,10 @@ def can_tell(ranker: object, counts: Counts) -> bool:
     provenance = ranker.provenance
     if counts.judge is not None:
         learned = {provenance.learned_from, *provenance.also_from}  # of shards each by itself
-        if counts.part("learn").fingerprint() in learned:
+        part = counts.part("learn")
+        if part.fingerprint() in learned or (
+            _adds_up(provenance) and additive_print(part) in learned
+        ):
             return True
     own = (counts if counts.judge is None else counts.judge).sketch
     if own is None or provenance.sketch is None:
@@ -81,6 +85,18 @@ class _Log:
     @cached_property
     def learned(self) -> str:
         return self.counts.part("learn").fingerprint()
+
+    @cached_property
+    def sums(self) -> set[str]:
+        """Prints of all sessions and of those to judge by that add up over shards."""
+        judge = self.counts.judge
+        parts = [self.counts.part("all"), *([] if judge is None else [judge])]
+        return {additive_print(part) for part in parts}
+
+
+def _adds_up(provenance: Provenance) -> bool:
+    """Whether a ranker was learned from shards, whose prints are added."""
+    return any(one.startswith(MARK) for one in provenance.also_from)
 
 
 def _reason(provenance: Provenance, log: _Log) -> str | None:
@@ -109,6 +125,8 @@ def _by_fingerprint(provenance: Provenance, log: _Log) -> str | None:
     if {whole, judged}.intersection(provenance.also_from):
         return f"The ranker was stopped by these sessions, or began from them: {_WHAT_TO_DO}."
     what = "the ranker" if provenance.method != "relevance" else "the ranker's regression"
+    if _adds_up(provenance) and log.sums.intersection(provenance.also_from):
+        return f"These are the sessions that {what} was learned from: {_WHAT_TO_DO}."
     if judged == provenance.learned_from or (counts.judge is None and whole == provenance.log):
         return f"These are the sessions that {what} was learned from: {_WHAT_TO_DO}."
     if whole == provenance.learned_from:

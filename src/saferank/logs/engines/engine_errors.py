@@ -56,6 +56,8 @@ def _translated(error: Exception) -> SaferankError | None:
         return InputError(f"the log cannot be read: a name or a text in it is not UTF-8 ({error}).")
     if isinstance(error, MemoryError):
         return None
+    if isinstance(error, NotImplementedError):
+        return InputError(f"`engine` must be one that can do this; {_first_sentence(str(error))}.")
     if not engine and not isinstance(error, ArrowException | OSError):
         return None
     if not engine and isinstance(error, OSError) and error.errno is not None:

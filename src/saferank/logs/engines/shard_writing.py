@@ -16,7 +16,7 @@ from saferank.errors import EngineError, InputError
 from saferank.logs.engines.running import DuckDB, Engine, Spark
 from saferank.logs.sources import Files
 
-SHARD: Final = "shard"
+SHARD: Final = "saferank_shard_number"
 """The column that says which shard a row belongs to; it is not written. Below 0: to none."""
 
 
