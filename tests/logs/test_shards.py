@@ -159,6 +159,17 @@ def test_a_query_that_is_split_between_shards_is_refused(folder: Path) -> None:
         ShardFolder.open(folder).read(1)
 
 
+def test_a_column_without_any_value_is_a_feature_that_is_missing(
+    tables: Tables, tmp_path: Path
+) -> None:
+    items = pq.read_table(tables.items)
+    path = tmp_path / "items.parquet"
+    pq.write_table(items.append_column("empty", pa.nulls(len(items))), path)
+    sr.logs.shard(path, tables.counts, tmp_path / "shards", shards=2, columns=SKU)
+    shard = ShardFolder.open(tmp_path / "shards").read(0, ranks=1).data
+    assert shard.schema.names == sr.data.read_items(path, columns=SKU).schema.names
+
+
 @pytest.mark.parametrize("name", ["shard", "Shard"])
 def test_a_feature_may_have_any_name(tables: Tables, tmp_path: Path, name: str) -> None:
     items = pq.read_table(tables.items)

@@ -175,6 +175,13 @@ def shard(
     )  # fmt: skip
 
 
+def _with_types(table: Any) -> Any:
+    """Columns of which every value is missing may have no type: they are numbers, all missing."""
+    kinds = table.schema().items()
+    empty = [name for name, kind in kinds if kind.is_null() or kind.is_unknown()]
+    return table.mutate(**{name: table[name].cast("float64") for name in empty})
+
+
 @dataclass(frozen=True, eq=False)
 class _Tables:
     """Items and counts as tables of one engine, with the shard of each row."""
@@ -199,7 +206,7 @@ class _Tables:
         shards: int,
     ) -> _Tables:
         """Both tables under saferank's names."""
-        read = running.read(source)
+        read = _with_types(running.read(source))
         layout = Layout.of("items", read.schema().to_pyarrow(), Wanted(columns))
         names = {**layout.ids, **layout.values, **layout.features}
         names |= {} if layout.listed is None else {LIST: layout.listed}
